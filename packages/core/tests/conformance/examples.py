@@ -158,12 +158,17 @@ def accepted(example):
 
 
 def _program_of_formula(path):
-    """A call of a function of phlox.lax that JAX has not, with the operand that the table of formulas has for it."""
+    """A call of a function that JAX lacks, with the operand that the table of formulas has for it."""
     module, _, name = path.rpartition(".")
-    if module != "lax" or name not in FORMULAS or hasattr(jax.lax, name):
+    if not has_formula(module, name):
         return []
     low, high, _, *params = FORMULAS[name]
-    return [(lambda m, x: getattr(m.lax, name)(x, **dict(*params)), (F(4, low=low, high=high),))]
+    return [(lambda m, x: getattr(getattr(m, module), name)(x, **dict(*params)), (F(4, low=low, high=high),))]
+
+
+def has_formula(module, name):
+    """Whether the table of formulas, in place of jax, says what a function of `phlox.lax` or `phlox.numpy` computes."""
+    return module in ("lax", "numpy") and name in FORMULAS and not hasattr(getattr(jax, module), name)
 
 
 @functools.cache

@@ -90,8 +90,7 @@ from conformance import (
     test_ufuncs,
 )
 from conformance.coverage import differing_signatures, member, not_named
-from conformance.examples import TESTS
-from registry_examples import FORMULAS
+from conformance.examples import TESTS, has_formula
 
 TABLES = [*TESTS, test_nn, test_ufuncs]
 ROWS = {row.path for module in TABLES for row in module.TABLE}
@@ -213,7 +212,7 @@ def test_every_function_is_compared(path):
         name
         for name in not_named(path, ELSEWHERE.get(path, []))
         if name not in NO_VALUES and (f"{path}.{name}" if path else name) not in ROWS
-        if path != "lax" or name not in FORMULAS or hasattr(jax.lax, name)
+        if not has_formula(path, name)
         if not (path == "tree_util" and name.removeprefix("tree_") in phlox.tree.__all__)
     ]
     assert not missing, f"no test compares {', '.join(missing)} of {path or 'phlox'}"

@@ -6,14 +6,11 @@ the positive axis. Here that zero is a factor. Near the zeros on the negative ax
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..._ir import dtypes
 from ..._trace.trace import typeof
-from ..structure.shape import convert
-from .formula import Formula, log, nearest, polynomial
+from .formula import Formula, log, nearest, polynomial, rounded_once
 
 # The zero is the sum of the two.
 _ZERO, _ZERO_REST = 1.4616321449683622, 9.549995429965697e-17
@@ -78,15 +75,14 @@ def _positive(x: Formula) -> Formula:
     return (x < _FAR).where(near, log(half) + inverse * _quotient(inverse, _FAR_32, _FAR_64))
 
 
-def digamma(x: Any) -> Any:
-    """digamma(x), a function of arrays; dtypes narrower than float32 are computed in float32."""
-    dtype = typeof(x).dtype
-    y = Formula(x if dtype == dtypes.float64 else convert(x, dtypes.float32))
+@rounded_once
+def digamma(y: Formula) -> Formula:
+    """digamma(y)."""
     size, negative, small = abs(y), y < 0.0, y < _LEAST
     rest = size - nearest(size)
-    # digamma(x) = digamma(1 + x) - 1/x; and for negative numbers, by reflection, digamma(1 - x) + pi cot(-pi x).
+    # digamma(y) = digamma(1 + y) - 1/y; and for negative numbers, by reflection, digamma(1 - y) + pi cot(-pi y).
     value = _positive(small.where(size + 1.0, y))
     cotangent = negative.where(rest * _quotient(rest * rest, _COTANGENT_32, _COTANGENT_64), 0.0)
     shifted = value - 1.0 / negative.where(-rest, y) - cotangent
     pole = negative & rest.equals(0.0)
-    return convert(pole.where(float("nan"), small.where(shifted, value)).x, dtype)
+    return pole.where(float("nan"), small.where(shifted, value))

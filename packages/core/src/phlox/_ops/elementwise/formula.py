@@ -6,11 +6,12 @@ operators of arrays themselves belong to `phlox.numpy`, which is not imported he
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..._ir import dtypes
 from ..._trace.trace import typeof
 from ..structure.shape import bitcast_convert_type, convert
 from . import arithmetic as e, logic
@@ -128,6 +129,20 @@ class Formula:
     @property
     def is_nan(self) -> Formula:
         return self.differs(self)
+
+
+def rounded_once(formula: Callable[..., Formula]) -> Callable[..., Any]:
+    """The function of arrays that a function of formulas is.
+
+    Dtypes narrower than float32 are computed in float32, so that the result alone is rounded to them.
+    """
+
+    def run(*xs: Any, **params: Any) -> Any:
+        dtype = typeof(xs[0]).dtype
+        wide = dtypes.float32 if dtype.itemsize < 4 else dtype
+        return convert(formula(*[Formula(convert(x, wide)) for x in xs], **params).x, dtype)
+
+    return run
 
 
 def exp(x: Formula) -> Formula:

@@ -39,7 +39,7 @@ from .families import (
     repeat_to,
     same_dtype,
 )
-from .formula import Formula, exp, log, log1p
+from .formula import Formula, exp, log, log1p, rounded_once
 from .large_parameters import STIRLING, is_near, log_beta_factor, log_gamma_factor, log_gamma_ratio, temme
 from .log_gamma import log_gamma_1p
 from .special import digamma, lgamma
@@ -153,15 +153,9 @@ def _gamma_fraction(ax: Formula, x: Formula, a: Formula, active: Formula, eps: f
     return -((dans + ans * slope) * x)
 
 
-def _widened(formula: Callable[..., Formula]) -> Callable[..., Any]:
-    """The formula as a function of arrays; dtypes narrower than float32 are computed in float32."""
-
-    def run(*args: Any, **params: Any) -> Any:
-        dtype = typeof(args[0]).dtype
-        wide = dtypes.float64 if dtype == dtypes.float64 else dtypes.float32
-        return convert(formula(*[Formula(convert(x, wide)) for x in args], dtypes.finfo(wide), **params).x, dtype)
-
-    return run
+def _with_limits(formula: Callable[..., Formula]) -> Callable[..., Any]:
+    """The formula as a function of arrays; its last argument is the `finfo` of the dtype that it is computed in."""
+    return rounded_once(lambda *xs, **params: formula(*xs, dtypes.finfo(typeof(xs[0].x).dtype), **params))
 
 
 def _outside(a: Formula, x: Formula) -> Formula:
@@ -289,7 +283,7 @@ def _quotient(x: Formula, y: Formula) -> Formula:
 #: the derivative of igamma by x
 igamma_density = binary(
     "igamma_density",
-    lowered_as(_widened(_density)),
+    lowered_as(_with_limits(_density)),
     accepts=FLOAT,
     tangents=(
         lambda t, a, x, out: _density_slope(t, out, log(Formula(x)) - Formula(digamma(a))),
@@ -300,7 +294,7 @@ igamma_density = binary(
 #: the regularized incomplete gamma function, and 1 minus it
 igamma = binary(
     "igamma",
-    lowered_as(_widened(_igamma)),
+    lowered_as(_with_limits(_igamma)),
     accepts=FLOAT,
     tangents=(
         lambda t, a, x, out: e.mul(t, igamma_grad_a(a, x)),
@@ -309,17 +303,17 @@ igamma = binary(
 )
 igammac = binary(
     "igammac",
-    lowered_as(_widened(_igammac)),
+    lowered_as(_with_limits(_igammac)),
     accepts=FLOAT,
     tangents=(
         lambda t, a, x, out: e.neg(e.mul(t, igamma_grad_a(a, x))),
         lambda t, a, x, out: e.neg(e.mul(t, igamma_density(a, x))),
     ),
 )
-igamma_grad_a = binary("igamma_grad_a", lowered_as(_widened(_by_a(Part.DERIVATIVE))), accepts=FLOAT)
+igamma_grad_a = binary("igamma_grad_a", lowered_as(_with_limits(_by_a(Part.DERIVATIVE))), accepts=FLOAT)
 
 #: the derivative of a sample of the gamma distribution with respect to its parameter; for arrays of equal shapes
-sample_derivative = _widened(_by_a(Part.SAMPLE))
+sample_derivative = _with_limits(_by_a(Part.SAMPLE))
 
 # --- beta -----------------------------------------------------------------------------------------------
 
@@ -437,7 +431,7 @@ def _beta_types(*avals: ShapedArray, by: int = 0) -> ShapedArray:
 
 def _beta_lower(f: Function, *args: Value) -> Value:
     shape = f.out.shape
-    return lowered_as(_widened(_betainc))(f, *[fit(f, x, shape) for x in args])
+    return lowered_as(_with_limits(_betainc))(f, *[fit(f, x, shape) for x in args])
 
 
 def _beta_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -484,7 +478,7 @@ def _beta_by(a: Formula, b: Formula, x: Formula, info: Any, by: int) -> Formula:
 
 
 def _beta_grad_lower(f: Function, *args: Value, by: int) -> Value:
-    return lowered_as(_widened(_beta_by))(f, *[fit(f, x, f.out.shape) for x in args], by=by)
+    return lowered_as(_with_limits(_beta_by))(f, *[fit(f, x, f.out.shape) for x in args], by=by)
 
 
 regularized_incomplete_beta = Primitive(

@@ -8,12 +8,10 @@ sum of two floats. Near the other zeros the error is that of numbers near 1.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..._ir import dtypes
 from ..._trace.trace import typeof
-from ..structure.shape import convert
-from .formula import Formula, floor, log, nearest, polynomial
+from .formula import Formula, floor, log, nearest, polynomial, rounded_once
 from .large_parameters import remainder
 
 # log(gamma(x)) / ((x - 1) (x - 2)) - 1/2 for x from 1/2 to 3 as a quotient of polynomials, that of the constant first:
@@ -68,16 +66,15 @@ def _gap(rest: Formula) -> Formula:
     return root * root
 
 
-def log_gamma(x: Any) -> Any:
-    """log(abs(gamma(x))), a function of arrays; dtypes narrower than float32 are computed in float32."""
-    dtype = typeof(x).dtype
-    y = Formula(x if dtype == dtypes.float64 else convert(x, dtypes.float32))
+@rounded_once
+def log_gamma(y: Formula) -> Formula:
+    """log(abs(gamma(y)))."""
     far_from = 10 if _is_double(y) else 8
     size, positive = abs(y), y > 0.0
     whole = floor(size)
     rest = size - whole
-    # gamma(x) = gamma(2 + rest) (2 + rest) … (x - 1); gamma(x + 1) / x below 1/2; and for negative numbers, by
-    # reflection, abs(gamma(x)) = gamma(2 - rest) / (rest (1 - rest) (1 + rest) … (whole + rest)).
+    # gamma(y) = gamma(2 + rest) (2 + rest) … (y - 1); gamma(y + 1) / y below 1/2; and for negative numbers, by
+    # reflection, abs(gamma(y)) = gamma(2 - rest) / (rest (1 - rest) (1 + rest) … (whole + rest)).
     small, short = y < 0.5, y < 3.0
     base = positive.where(small.where(y + 1.0, short.where(y, rest + 2.0)), 2.0 - rest)
     pair = rest * (rest + 1.0)
@@ -96,4 +93,4 @@ def log_gamma(x: Any) -> Any:
     reflected = -(log(_sine((rest > 0.5).where(1.0 - rest, rest))) + power) - large
     value = far.where(positive.where(large, reflected), near)
     pole = rest.equals(0.0) & ~positive
-    return convert((pole | size.equals(math.inf)).where(math.inf, value).x, dtype)
+    return (pole | size.equals(math.inf)).where(math.inf, value)

@@ -13,10 +13,9 @@ from ..._base.errors import DerivativeError
 from ..._ir import dtypes
 from ..._trace.trace import typeof
 from ..._xla.text import Function, Value
-from ..structure.shape import convert
 from . import arithmetic as e
 from .families import FLOAT, binary, literal, lowered_as, unary
-from .formula import Formula, exp, sqrt
+from .formula import Formula, exp, rounded_once, sqrt
 
 # --- gamma ----------------------------------------------------------------------------------------------
 
@@ -135,13 +134,11 @@ def _chebyshev(x: Formula, coefficients: tuple[float, ...]) -> Formula:
     return 0.5 * (b0 - b2)
 
 
-def _i0e(x: Any) -> Any:
-    dtype = typeof(x).dtype
-    double = dtype == dtypes.float64
-    near, far = (_NEAR_64, _FAR_64) if double else (_NEAR_32, _FAR_32)
-    size = abs(Formula(x if double else convert(x, dtypes.float32)))
-    value = (size <= 8.0).where(_chebyshev(0.5 * size - 2.0, near), _chebyshev(32.0 / size - 2.0, far) / sqrt(size))
-    return convert(value.x, dtype)
+@rounded_once
+def _i0e(x: Formula) -> Formula:
+    near, far = (_NEAR_64, _FAR_64) if typeof(x.x).dtype == dtypes.float64 else (_NEAR_32, _FAR_32)
+    size = abs(x)
+    return (size <= 8.0).where(_chebyshev(0.5 * size - 2.0, near), _chebyshev(32.0 / size - 2.0, far) / sqrt(size))
 
 
 #: Up to here `bessel_quotient` reaches the last bit of float64 for n = 1 and more.
