@@ -241,6 +241,10 @@ def formatted(m, order):
     return layout.Format(layout.Layout(order), m.sharding.SingleDeviceSharding(m.devices()[0]))
 
 
+def left_to_the_compiler(m, call):
+    return call(m.experimental.layout.Format(m.experimental.layout.Layout.AUTO))
+
+
 REFUSED = {
     "no such axis": lambda m: over(m, in_specs=("z",)),
     "no such axis of results": lambda m: over(m, out_specs=("z",)),
@@ -267,6 +271,12 @@ REFUSED = {
     "layout without a sharding": lambda m: m.experimental.layout.Format(m.experimental.layout.Layout((0, 1))),
     "layout of another rank": lambda m: m.device_put(X, formatted(m, (0,))),
     "layout of another rank for one leaf": lambda m: m.device_put([X, X[0]], formatted(m, (0, 1))),
+    "layout that the compiler is to choose": lambda m: left_to_the_compiler(m, lambda auto: m.device_put(X, auto)),
+    "struct without a layout": lambda m: left_to_the_compiler(
+        m, lambda a: m.ShapeDtypeStruct((2,), "int8", sharding=a)
+    ),
+    "layout of a jitted function of another rank": lambda m: m.jit(lambda x: x, in_shardings=formatted(m, (0,)))(X),
+    "layout that is none": lambda m: m.experimental.layout.Format((0, 1)),
     "part of another shape": lambda m: by_callback(m, np.ones(3)),
     "part of another dtype": lambda m: by_callback(m, np.ones(2, np.int32), dtype=np.float32),
     "no sharding": lambda m: m.make_array_from_callback((8,), m.devices()[0], lambda index: np.ones(8)),
@@ -281,6 +291,23 @@ REFUSED = {
     "explicit_axes without a mesh": lambda m: m.sharding.explicit_axes(lambda x: x, in_sharding=m.P())(X),
     "stride of ds": lambda m: m.ds(0, 1, 1.5),
 }
+
+
+def test_formats_of_jitted_functions():
+    for m in (phlox, jax):
+        split, in_order = m.NamedSharding(mesh(m), m.P("x")), formatted(m, (0, 1))
+        layout = m.experimental.layout
+        auto = layout.Format(layout.Layout.AUTO)
+        compiled = m.jit(lambda x, y: (x * 2, y), in_shardings=auto, out_shardings=auto).lower(X, 3.0).compile()
+        args, _ = compiled.input_formats
+        assert args[0].layout.major_to_minor == (0, 1)
+        np.testing.assert_array_equal(compiled(m.device_put(X, args[0]), 3.0)[0], X * 2)
+        out = m.jit(lambda x: x + 1, out_shardings=layout.Format(layout.Layout.AUTO, split))(X)
+        assert out.sharding == split
+        out = m.jit(lambda x: x + 1, in_shardings=in_order, out_shardings=in_order)(X)
+        assert out.format.layout.major_to_minor == (0, 1)
+        part = m.make_array_from_callback(X.shape, layout.Format(layout.Layout((0, 1)), split), lambda index: X[index])
+        assert part.sharding == split
 
 
 @pytest.mark.parametrize("name", REFUSED)

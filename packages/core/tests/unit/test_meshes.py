@@ -73,6 +73,8 @@ def test_device_put_refuses_another_order_of_axes():
     where = phlox.sharding.SingleDeviceSharding(phlox.devices()[0])
     with pytest.raises(errors.OptionError, match=r"instead: Layout\(\(0, 1\)\), or the transposed array"):
         phlox.device_put(np.ones((2, 3)), Format(Layout((1, 0)), where))
+    with pytest.raises(errors.OptionError, match="jit: arrays have their axes in order"):
+        phlox.jit(lambda x: x, out_shardings=Format(Layout((1, 0)), where))(np.ones((2, 3)))
     with pytest.raises(errors.ShapeError, match=r"has 1 axes, the array 2"):
         phlox.device_put(np.ones((2, 3)), Format(Layout((0,)), where))
     with pytest.raises(errors.OptionError, match="a layout without a sharding"):

@@ -21,7 +21,7 @@ from .._ops.control.composite import attribute, composite as composite_p
 from .._ops.spmd.reshard import layout_constraint
 from .._trace.staging import stage as record
 from .._trace.trace import Tracer, typeof
-from .._xla.layout import Format
+from .._xla.layout import Format, Layout
 from .._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
 from .._xla.sharding import NamedSharding, Sharding
 from ..typing import Array, ArrayLike
@@ -220,8 +220,9 @@ def _constrained(x: Any, leaf_sharding: Any) -> Any:
     if isinstance(leaf_sharding, Format):
         if leaf_sharding.sharding is not None:
             x = _constrained(x, leaf_sharding.sharding)
-        order = None if leaf_sharding.layout is None else tuple(leaf_sharding.layout.major_to_minor)
-        return x if order is None else layout_constraint(x, major_to_minor=order)
+        if not isinstance(leaf_sharding.layout, Layout):  # None and `Layout.AUTO` leave it to the compiler
+            return x
+        return layout_constraint(x, major_to_minor=tuple(leaf_sharding.layout.major_to_minor))
     sharding = named("with_sharding_constraint", leaf_sharding)
     if not isinstance(sharding, Sharding):
         raise OptionError(

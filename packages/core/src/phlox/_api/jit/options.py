@@ -63,14 +63,21 @@ class Prefix(NamedTuple):
         """One sharding for each leaf of `tree`."""
         # Spread for each call anew, as the tree of the arguments differs; calls from the fast path do not come here.
         spread = pytree.broadcast_prefix(self.tree.unflatten(self.leaves), tree, is_leaf=pytree.is_none)
-        shardings = [named("jit", sharding) for sharding in spread]
-        for sharding in shardings:
-            if not isinstance(sharding, Sharding | None):
-                raise ArgumentError(
-                    f"jit: in_shardings or out_shardings has {sharding!r} of type {type(sharding).__name__}",
-                    instead="a NamedSharding, a PartitionSpec, phlox.sharding.SingleDeviceSharding(device), or None",
-                )
-        return shardings
+        return [_sharding(required, leaf) for required, leaf in zip(spread, flatten(tree)[0], strict=True)]
+
+
+def _sharding(required: Any, leaf: Any) -> Sharding | None:
+    if hasattr(required, "layout"):  # a `Format`, whose class takes 3 ms to import
+        order = getattr(required.layout, "major_to_minor", ())
+        ndim = getattr(leaf, "ndim", len(order))  # numbers have none, nor have leaves of classes that take no types
+        required = required.sharding_in_order("jit", ndim, is_for_compiler=True)
+    sharding = named("jit", required)
+    if not isinstance(sharding, Sharding | None):
+        raise ArgumentError(
+            f"jit: in_shardings or out_shardings has {sharding!r} of type {type(sharding).__name__}",
+            instead="a NamedSharding, a PartitionSpec, phlox.sharding.SingleDeviceSharding(device), or None",
+        )
+    return sharding
 
 
 def check_fit(
