@@ -27,9 +27,9 @@ AUTO = AutoLayout()
 class Layout:
     """The order of an array's axes in memory, from the axis that varies slowest to the fastest.
 
-    ``Layout((0, 1))`` is row-major (NumPy's C order), ``Layout((1, 0))`` column-major; `Layout.AUTO` leaves the choice to
-    the compiler. `tiling` and `sub_byte_element_size_in_bits` are what the compiler reports for accelerators and for packed
-    elements.
+    ``Layout((0, 1))`` is row-major (NumPy's C order), ``Layout((1, 0))`` column-major; `Layout.AUTO` leaves the choice
+    to the compiler. `tiling` and `sub_byte_element_size_in_bits` are what the compiler reports for accelerators and for
+    packed elements.
     """
 
     AUTO: ClassVar[AutoLayout] = AUTO

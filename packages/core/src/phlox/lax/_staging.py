@@ -207,7 +207,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         array is split otherwise.
 
     >>> import phlox
-    >>> mesh = phlox.make_mesh((1,), ("x",))
+    >>> mesh = phlox.sharding.Mesh(phlox.devices()[:1], "x")
     >>> with_sharding_constraint(np.ones(2, np.float32), phlox.NamedSharding(mesh, phlox.P("x")))
     Array([1., 1.], dtype=float32)
     """

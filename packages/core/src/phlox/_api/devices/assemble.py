@@ -71,6 +71,14 @@ def _assemble(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[Array]
     return wrap(buf, aval_of(placement), placement)
 
 
+def _sharding_of_format(function: str, form: Any, ndim: int) -> Sharding:
+    # A `Format`, whose class takes 3 ms to import.
+    sharding = form.sharding_in_order(function, ndim) if hasattr(form, "layout") else form
+    if not isinstance(sharding, Sharding):
+        raise ArgumentError(f"{function}: {sharding!r} is no Sharding", instead="NamedSharding(mesh, spec)")
+    return sharding
+
+
 def make_array_from_callback(
     shape: Sequence[int], sharding: Sharding | Format, data_callback: Callable[[Any], Any], dtype: Any = None
 ) -> Array:
@@ -98,10 +106,8 @@ def make_array_from_callback(
     Array([0., 1., 2.], dtype=float32)
     """
     function = "make_array_from_callback"
-    if hasattr(sharding, "layout"):  # a `Format`, whose class takes 3 ms to import
-        sharding = sharding.sharding_in_order(function, len(shape))  # type: ignore[assignment]
     if not isinstance(sharding, Sharding):
-        raise ArgumentError(f"{function}: {sharding!r} is no Sharding", instead="NamedSharding(mesh, spec)")
+        sharding = _sharding_of_format(function, sharding, len(shape))
     whole = tuple(shape)
     where = sharding.devices_indices_map(whole)
     devices = _local(sharding)
