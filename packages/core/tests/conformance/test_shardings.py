@@ -58,6 +58,14 @@ def left_to_the_compiler(m):
     return np.asarray(f(put(m, None, "x"))), repr(m.P("x", m.P.UNCONSTRAINED)), f(put(m, "x")).sharding.spec[0]
 
 
+def moved_to_other_devices(m):
+    """Committed arguments that are split as `in_shardings` says are moved."""
+    left, right = (m.sharding.Mesh(np.array(half), "x") for half in (m.devices()[:4], m.devices()[4:]))
+    split, whole = m.NamedSharding(left, m.P("x")), m.NamedSharding(left, m.P())
+    double = m.jit(lambda x: x * 2, in_shardings=split)(m.device_put(X, m.NamedSharding(right, m.P("x"))))
+    return lies(double), lies(m.jit(lambda x: x * 2, in_shardings=whole)(m.device_put(X, m.devices()[1])))
+
+
 def compiled_ahead(m):
     double = m.jit(lambda x, y: x * 2 + y.sum())
     here, there = double.lower(put(m, "x"), X).compile(), double.lower(X, X).compile()
@@ -76,7 +84,7 @@ def memory(m):
     spaces = m.device_put(m.numpy.ones(3), m.memory.Space.Host), m.device_put(there, m.memory.Space.Device)
     told = usual.memory_kind, host.memory_kind, host.update(spec=m.P("y")).memory_kind, kinds, alike
     arrays = (there, *moved, kept[0], inside, *spaces)
-    return told, [lies(x) for x in arrays], there.addressable_shards[0].data.sharding.memory_kind, np.asarray(kept[1])
+    return told, [lies(x) for x in arrays], there.addressable_shards[0].data.sharding.memory_kind, lies(kept[1])
 
 
 def formats(m):
@@ -86,7 +94,14 @@ def formats(m):
 
 def donated(m):
     x, y = put(m, "x"), m.device_put(X, over(m, "y"))
-    return lies(m.jit(lambda x, y: x + y, donate_argnums=0)(x, y)), x.is_deleted(), y.is_deleted()
+    sums = lies(m.jit(lambda x, y: x + y, donate_argnums=0)(x, y)), x.is_deleted(), y.is_deleted()
+    gone = []
+    for mine in (("x",), ("x", "y"), ()):
+        for theirs in (("x",), ("y",), (None, "x"), ("y", "x")):
+            x = put(m, *mine)
+            m.jit(lambda x: x * 2, donate_argnums=0, out_shardings=over(m, *theirs))(x)
+            gone.append(x.is_deleted())
+    return sums, gone
 
 
 def sizes_on_devices(m):
@@ -108,7 +123,8 @@ def descriptions(m):
 
 
 PROGRAMS = [
-    results_of_new_arrays, moved_new_arrays, functions_inside_of_functions, left_to_the_compiler, compiled_ahead, memory,
+    results_of_new_arrays, moved_new_arrays, functions_inside_of_functions, left_to_the_compiler, compiled_ahead,
+    moved_to_other_devices, memory,
     formats, donated, sizes_on_devices, descriptions,
 ]  # fmt: skip
 
@@ -136,7 +152,7 @@ def ahead(m, given, called):
 
 REFUSED = {
     "committed elsewhere than in_shardings": lambda m: m.jit(lambda x: x, in_shardings=over(m, "x"))(put(m, "y")),
-    "committed to one device": lambda m: m.jit(lambda x: x, in_shardings=over(m))(m.device_put(X, m.devices()[1])),
+    "committed to one device": lambda m: m.jit(lambda x: x, in_shardings=over(m, "x"))(m.device_put(X, m.devices()[1])),
     "another memory than in_shardings": lambda m: m.jit(
         lambda x: x, in_shardings=over(m, "x", memory_kind="pinned_host")
     )(put(m, "x")),

@@ -210,6 +210,11 @@ def test_donation_reuses_memory():
         old, state = state, step(i, state)
         assert old["a"].is_deleted()
     np.testing.assert_array_equal(state["a"], [4.0, 4.0, 4.0])
+    # Memory fits if it has as many bytes.
+    for same_size in (lambda x: x.reshape(64, 64).T, lambda x: x.astype(jnp.int32), lambda x: x[:2048] + 1j):
+        x = jnp.arange(4096.0)
+        address = x.unsafe_buffer_pointer()
+        assert phlox.jit(same_size, donate_argnums=0)(x).unsafe_buffer_pointer() == address and x.is_deleted()
     # Numbers live in a shared store and must survive being given away.
     f = phlox.jit(lambda x: x * 2, donate_argnums=0)
     with warnings.catch_warnings():

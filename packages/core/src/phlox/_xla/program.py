@@ -29,6 +29,7 @@ from .compile_effort import FAST, MOST_ELEMENTS, QUICK, elements
 from .cpu_emitter import Overrides, pipeline
 from .device_assignment import DeviceAssignment, assign_devices, concrete_sharding, mesh_of, over
 from .devices import Device
+from .donation import deleting, reused
 from .host_values import operand
 from .lower import Argument, lower_module, result_info
 from .mesh import AbstractMesh, Mesh, current_mesh
@@ -75,9 +76,6 @@ class Program:
         self.serialized = loaded.serialized
         #: whether the program calls objects of this process: `execute` is then not the executable's
         self.is_private = execute is not None
-        self.execute = _deleting(execute or executable.execute_sharded, donated)
-        #: indices of the arguments whose buffers results reuse
-        self.donated = donated
         self.text = text
         #: for each argument the sharding it must be moved to, or None; empty if no argument must be moved
         self.arrange = [
@@ -94,6 +92,10 @@ class Program:
         if out_shardings is not None:
             shardings = [requirement or actual for requirement, actual in zip(out_shardings, shardings, strict=True)]
         self.out_shardings = shardings
+        arguments = zip(map(aval_of, in_placements), assignment.shardings, strict=True)
+        #: indices of the arguments whose buffers results reuse
+        self.donated = reused(donated, [*arguments], [*zip(out_avals, shardings, strict=True)]) if donated else donated
+        self.execute = deleting(execute or executable.execute_sharded, self.donated)
         # Commitment is one property of the whole program: if an argument is committed, all results are.
         self.out_placements = [
             placement_for(a, s, assignment.committed) for a, s in zip(out_avals, shardings, strict=True)
@@ -151,25 +153,6 @@ class Program:
         return outs
 
 
-def _deleting(execute: Callable[[Sequence[Any]], Any], donated: frozenset[int]) -> Callable[[Sequence[Any]], Any]:
-    """`execute`, after which the donated buffers are deleted.
-
-    The runtime has taken their memory, but the Python objects do not know it. A call with one of them would reach XLA,
-    which prints a line to stderr before it raises; a deleted one is refused before that.
-    """
-    if not donated:
-        return execute
-    indices = sorted(donated)
-
-    def run(buffers: Sequence[Any]) -> Any:
-        results = execute(buffers)
-        for i in indices:
-            buffers[i].delete()
-        return results
-
-    return run
-
-
 def has_sharding(placement: Placement, sharding: Sharding) -> bool:
     """Whether arrays with this placement have the same parts on the same devices as arrays with this sharding."""
     # Equal objects are the common case; comparing what shardings mean needs their HLO form.
@@ -214,7 +197,12 @@ def _output_shardings(
         # If an argument has an equal sharding, its spec is reported: several specs can describe one HloSharding.
         alike = (s for n, s in arguments if n == ndim and isinstance(s, NamedSharding))
         same = next((s for s in alike if s.hlo(ndim) == hlo), None)
-        result.append(interned(same) if same else from_hlo(assignment.devices, hlo, ndim, assignment.mesh))
+        # Without the argument's kind of memory, as results lie in the default one unless the program says otherwise.
+        result.append(
+            interned(NamedSharding(same.mesh, same.spec))
+            if same
+            else from_hlo(assignment.devices, hlo, ndim, assignment.mesh)
+        )
     return result
 
 
@@ -248,7 +236,7 @@ class Lowering(NamedTuple):
     #: the kind of memory of each result that is not in the default memory of its device; empty if all are
     kinds: Sequence[str | None]
     jaxpr: Jaxpr
-    #: indices of the arguments whose buffers results reuse
+    #: indices of the arguments whose buffers results may reuse
     donated: frozenset[int]
     #: as of `Program`
     mark: Callable[[Any], Any] | None

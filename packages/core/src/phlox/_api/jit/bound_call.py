@@ -13,7 +13,7 @@ from ..._ir.avals import ShapedArray
 from ..._trace.refs import AbstractRef, Ref, values
 from ..._xla.array import ArrayImpl
 from ..._xla.placement import Placed
-from ..._xla.program import has_sharding
+from ..._xla.sharding import Sharding
 from . import arguments
 from .entry import aval_of_leaf
 from .options import Options, check_fit
@@ -104,9 +104,9 @@ class BoundCall:
         """Raises for an argument that `in_shardings` cannot split, or that is committed to another sharding."""
         check_fit("in_shardings", shardings, map(aval_of_leaf, self.keys), self.names)
         for i, (key, sharding) in enumerate(zip(self.keys, shardings, strict=True)):
-            # Uncommitted arguments are moved to the sharding; a committed one was put where it is on purpose. As in
-            # JAX.
-            if sharding is not None and type(key) is Placed and key.committed and not has_sharding(key, sharding):
+            # Uncommitted arguments are moved to the sharding. A committed one was split on purpose; it is only moved to
+            # other devices, as in JAX.
+            if sharding is not None and type(key) is Placed and key.committed and not _are_split_alike(key, sharding):
                 name = self.names()[i]
                 raise DeviceError(
                     f"Sharding passed to jit does not match the sharding on the respective arg: in_shardings has "
@@ -132,6 +132,12 @@ class BoundCall:
         call = copy.copy(self)
         call.args = call.kwargs = call.leaves = None
         return call
+
+
+def _are_split_alike(placed: Placed, sharding: Sharding) -> bool:
+    """Whether arrays with this placement have the same parts, in memory of the same kind, as those with `sharding`."""
+    ndim, here = placed.aval.physical.ndim, placed.sharding
+    return here == sharding or (here.kind == sharding.kind and here.hlo(ndim) == sharding.hlo(ndim))
 
 
 def bind(

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 from ..._base import config
 from ..._base.pytree import tree_structure, treedef_tuple
+from ..._base.source import warn
 from ..._ir.avals import scalar_aval
 from ..._ir.jaxpr import Jaxpr, only, prune, with_literals
 from ..._trace.refs import accesses
 from ..._xla.array import Array
 from ..._xla.host_values import as_array, as_literal
+from ..._xla.placement import aval_of
 from ..._xla.program import Lowering, Program, lower
-from . import donation
 from .bound_call import BoundCall
 from .entry import NUMBERS, Entry, Hidden
 from .options import Options, check_fit
@@ -29,7 +30,6 @@ class LoweredCall(NamedTuple):
       consts: the closed-over arrays that the program takes before the user's arguments.
       used_indices: indices of the leaves that the program reads.
       donated: indices of the leaves that the user donates.
-      reusable: those of them whose buffers the program can reuse.
       integer_dtypes: as of `traced`, for the leaves that are Python integers.
       written: numbers of the references whose new values the program returns after the result: first count those
         among the arguments, then the closed-over ones.
@@ -41,7 +41,6 @@ class LoweredCall(NamedTuple):
     consts: list[Array]
     used_indices: list[int]
     donated: frozenset[int]
-    reusable: frozenset[int]
     integer_dtypes: dict[int, Any]
     written: list[int]
 
@@ -52,9 +51,17 @@ class LoweredCall(NamedTuple):
             # A pair of the user's result and the new values of references, which `ReferenceEntry.run` takes apart.
             out_tree = treedef_tuple([out_tree, tree_structure([0] * len(self.written))])
         kind = ReferenceEntry if refs or self.call.ref_indices else Entry
-        entry = kind(program, hidden, self.used_indices, keys, out_tree, self.reusable, self.integer_dtypes)
+        self._warn_of_unused(program)
+        deleted = frozenset(self.used_indices[i - len(self.consts)] for i in program.donated)
+        entry = kind(program, hidden, self.used_indices, keys, out_tree, deleted, self.integer_dtypes)
         entry.stale_values, entry.captured, entry.written = self.traced.stale_values, refs, self.written
         return entry
+
+    def _warn_of_unused(self, program: Program) -> None:
+        useless = sorted(self.lowering.donated - program.donated)
+        if useless:
+            types = ", ".join(aval_of(self.lowering.placements[i]).short for i in useless)
+            warn(f"Some donated buffers were not usable: no output can take the place of {types}", UserWarning)
 
 
 def lower_call(
@@ -86,9 +93,6 @@ def lower_call(
     used_consts = [c for c, u in zip(consts, used, strict=False) if u]
     # The program keeps the outer order: hidden arrays first, then the leaves. `Entry` and donation count on it.
     jaxpr = jaxpr.replace(invars=only(jaxpr.invars, used))
-    usable: frozenset[int] = frozenset()
-    if donated:
-        usable = donation.usable(donated, used_indices, len(used_consts), jaxpr.invars, jaxpr.outvars)
     # The key of a Python number is its class; the program gets the array that the number becomes.
     leaf_types = [scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in used_indices]
     lowering = lower(
@@ -96,16 +100,15 @@ def lower_call(
         jaxpr.name,
         [*[c._placement for c in used_consts], *leaf_types],
         device=options.device,
-        donated=usable,
+        donated=frozenset(len(used_consts) + n for n, i in enumerate(used_indices) if i in donated),
         results=[*traced.result_paths(), *["a reference"] * len(written)],
         in_shardings=None if ins is None else [None] * len(used_consts) + [ins[i] for i in used_indices],
         out_shardings=outs,
         repeatable=repeatable,
     )
-    reusable = frozenset(used_indices[i - len(used_consts)] for i in usable)
     # A NumPy integer keeps its dtype and a Python float is none: only leaves that are Python ints can be too large.
     integer_dtypes = {i: dtype for i, dtype in traced.integer_dtypes.items() if keys[i] is int}
-    return LoweredCall(lowering, traced, call, used_consts, used_indices, donated, reusable, integer_dtypes, written)
+    return LoweredCall(lowering, traced, call, used_consts, used_indices, donated, integer_dtypes, written)
 
 
 def _with_references(jaxpr: Jaxpr) -> Jaxpr:
