@@ -19,13 +19,13 @@ def reused(
 ) -> frozenset[int]:
     """The `donated` arguments whose buffers XLA gives to results: each to one of as many bytes on a device."""
     free = Counter(_bits_of_part(*result) for result in results)
-    taken = set()
+    matched = set()
     for i in sorted(donated):
         size = _bits_of_part(*arguments[i])
         if free[size]:
             free[size] -= 1
-            taken.add(i)
-    return frozenset(taken)
+            matched.add(i)
+    return frozenset(matched)
 
 
 def _bits_of_part(aval: ShapedArray, sharding: Sharding) -> int:
@@ -40,7 +40,7 @@ def _bits_of_part(aval: ShapedArray, sharding: Sharding) -> int:
 def deleting(execute: Callable[[Sequence[Any]], Any], indices: frozenset[int]) -> Callable[[Sequence[Any]], Any]:
     """`execute`, after which the buffers of the arguments `indices` are deleted.
 
-    The runtime has taken their memory, but the Python objects do not know it. A call with one of them would reach XLA,
+    The runtime has matched their memory, but the Python objects do not know it. A call with one of them would reach XLA,
     which prints a line to stderr before it raises; a deleted one is refused before that.
     """
     if not indices:
