@@ -6,7 +6,7 @@ all examples with one or a few operations. An operation without batched operands
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from .._base.errors import AxisSizeError, RefError
@@ -185,9 +185,14 @@ def place_axes(
 ) -> list[Any]:
     """Applies `place_axis` to the operands that are marked in `batched`; the others stay as they are."""
     return [
-        place_axis(x, dim, destination, axis.size) if there else x
-        for x, dim, there in zip(xs, dims, batched, strict=True)
+        place_axis(x, dim, destination, axis.size) if flag else x
+        for x, dim, flag in zip(xs, dims, batched, strict=True)
     ]
+
+
+def batch_dims(batched: Iterable[bool], dim: int = 0) -> tuple[Dim, ...]:
+    """The dims of values of which those marked in `batched` have their batch axis at `dim`."""
+    return tuple(dim if flag else None for flag in batched)
 
 
 def _named(path: str) -> str:

@@ -17,7 +17,7 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ops.elementwise.arithmetic import mul
 from .._ops.elementwise.families import literal
-from .._ops.structure.shape import convert_element_type, own
+from .._ops.structure.shape import as_array_or_tracer, convert_element_type
 from .._trace.trace import typeof
 from .._transform.jet import jet as jet_flat
 from ..typing import ArrayLike
@@ -80,9 +80,12 @@ def jet(
         for terms, aval, name in zip(series, avals, names, strict=True)
     ]
     flat = FlatFunction(fun, in_tree)
-    outs, out_coefficients = jet_flat(flat, [own(x) for x in primals], in_coefficients, order)
-    terms = [[_scaled(own(c), 1 / scale) for c, scale in zip(cs, scales, strict=True)] for cs in out_coefficients]
-    return flat.out_tree.unflatten([own(x) for x in outs]), flat.out_tree.unflatten(terms)
+    outs, out_coefficients = jet_flat(flat, [as_array_or_tracer(x) for x in primals], in_coefficients, order)
+    terms = [
+        [_scaled(as_array_or_tracer(c), 1 / scale) for c, scale in zip(cs, scales, strict=True)]
+        for cs in out_coefficients
+    ]
+    return flat.out_tree.unflatten([as_array_or_tracer(x) for x in outs]), flat.out_tree.unflatten(terms)
 
 
 jet2 = partial(jet, factorial_scaled=False)
@@ -114,7 +117,11 @@ def _term(x: Any, aval: ShapedArray, name: str, k: int, scale: float) -> Any:
             f"jet: term {k} of argument {name} has type {have.short}, and the argument {aval.short}",
             shapes=[have.shape, aval.shape],
         )
-    x = own(x) if have.dtype == aval.dtype else convert_element_type(x, new_dtype=aval.dtype, weak_type=aval.weak_type)
+    x = (
+        as_array_or_tracer(x)
+        if have.dtype == aval.dtype
+        else convert_element_type(x, new_dtype=aval.dtype, weak_type=aval.weak_type)
+    )
     return _scaled(x, scale)
 
 

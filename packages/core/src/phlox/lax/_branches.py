@@ -24,7 +24,7 @@ from .._ir.jaxpr import ClosedJaxpr, Var, memoized
 from .._operands.promotion import to_dtype
 from .._ops.control import branch
 from .._ops.elementwise import logic
-from .._ops.structure.shape import own
+from .._ops.structure.shape import as_array_or_tracer
 from .._trace.axes import axis_env
 from .._trace.interpret import as_function, eval_jaxpr
 from .._trace.refs import Ref, accesses, values, write_all
@@ -233,7 +233,7 @@ def choice(
     # With one branch there is no choice, so it is written into the program.
     if len(closed) == 1:
         outs = eval_jaxpr(closed[0].jaxpr, [], *consts_of[0], *leaves)
-        return first.out_tree.unflatten([own(x) for x in outs])
+        return first.out_tree.unflatten([as_array_or_tracer(x) for x in outs])
     # An operand that all branches return in the same place bypasses the operation, and so does its derivative.
     returned = _returned(closed, [len(one.consts) for one in programs])
     closed = [_without_results(program, returned) for program in closed]
@@ -242,11 +242,13 @@ def choice(
     if any(one.consts for one in programs):
         opened = [_opened(program, consts) for consts, program in zip(consts_of, closed, strict=True)]
         consts, branches = branch.with_shared_constants(opened, order)
-    outs = iter(branch.cond.bind(index, *consts, *leaves, **branch.options(branches, batching)))
+    outs = iter(branch.cond.bind(index, *consts, *leaves, **branch.cond_params(branches, batching)))
     for ref, value in read.items():
         if not any(ref in accesses(one.closed.jaxpr).written for one in programs):
             write_all([ref], [value])  # which does not vary outside of the branches
-    return first.out_tree.unflatten([next(outs) if place is None else own(leaves[place]) for place in returned])
+    return first.out_tree.unflatten(
+        [next(outs) if place is None else as_array_or_tracer(leaves[place]) for place in returned]
+    )
 
 
 def _opened(program: ClosedJaxpr, consts: list[Any]) -> ClosedJaxpr:

@@ -82,7 +82,7 @@ def full(
     lengths = as_shape(shape, "full")
     out_dtype = aval.dtype if dtype is None else dtypes.user_dtype(dtype, "full")
     scalar = _scalar("full", value, out_dtype, aval.weak_type and dtype is None)
-    return placed(broadcast_in_dim(scalar, lengths, ()) if lengths else ops.own(scalar), sharding)
+    return placed(broadcast_in_dim(scalar, lengths, ()) if lengths else ops.as_array_or_tracer(scalar), sharding)
 
 
 def full_like(
@@ -204,7 +204,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     x = check_one("broadcast_to_rank", x)
     shape = type_of(x).shape
     if rank <= len(shape):
-        return ops.own(x)
+        return ops.as_array_or_tracer(x)
     missing = rank - len(shape)
     return broadcast_in_dim(x, (1,) * missing + shape, tuple(range(missing, rank)))
 
@@ -380,8 +380,8 @@ def _dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: in
     at = canonical_axis(axis, type_of(operand).ndim, "dynamic_update_index_in_dim")
     shape = type_of(update).shape
     if len(shape) != type_of(operand).ndim:
-        update = reshape(ops.own(update), (*shape[:at], 1, *shape[at:]))
-    placed = ops.own(update)
+        update = reshape(ops.as_array_or_tracer(update), (*shape[:at], 1, *shape[at:]))
+    placed = ops.as_array_or_tracer(update)
     return dynamic_update_slice_in_dim(operand, placed, index, at, allow_negative_indices=allow_negative_indices)
 
 

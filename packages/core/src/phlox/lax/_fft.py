@@ -47,5 +47,5 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
         result_dtype = dtypes.to_inexact(dtype)
     else:
         result_dtype = dtypes.to_complex(dtype)
-    array = _shape.own(_shape.convert(x, result_dtype))
+    array = _shape.as_array_or_tracer(_shape.convert(x, result_dtype))
     return _fft.fft(array, fft_type=kind, fft_lengths=tuple(fft_lengths)) if fft_lengths else array

@@ -24,7 +24,7 @@ from .._ir.jaxpr import ClosedJaxpr, memoized
 from .._operands.promotion import to_dtype
 from .._ops.control import loop
 from .._ops.elementwise.logic import and_, lt
-from .._ops.structure.shape import own
+from .._ops.structure.shape import as_array_or_tracer
 from .._trace.trace import typeof
 from .._transform.jaxprs import unused_inputs
 from .._transform.jvp import JVPTracer
@@ -97,11 +97,11 @@ def while_loop(
     if max_steps is not None:
         if operator.index(max_steps) < 0:
             raise OptionError(f"while_loop: max_steps={max_steps} is negative")
-        # The number of stored states is even, as in `rows_of`, and no loop of few steps needs more rows than steps.
+        # The number of stored states is even, as in `stored_states`, and no loop of few steps needs more rows than steps.
         most = max(2, max_steps + max_steps % 2)
         if checkpoints is None or checkpoints > most:
             avals = [typeof(x) for x in flatten(init_val)[0]]
-            checkpoints = min(most, loop.rows_of(avals, checkpoints))
+            checkpoints = min(most, loop.stored_states(avals, checkpoints))
     report = reporter("while_loop", progress, None)
 
     def step(both: Any) -> Any:
@@ -176,7 +176,7 @@ def _while(
             **({} if checkpoints is None else {"checkpoints": checkpoints}),
         )
     )
-    return carry_tree.unflatten([own(x) if i in unchanged else next(outs) for i, x in enumerate(leaves)])
+    return carry_tree.unflatten([as_array_or_tracer(x) if i in unchanged else next(outs) for i, x in enumerate(leaves)])
 
 
 def _without_inputs(program: Staged, unused: dict[int, None]) -> ClosedJaxpr:

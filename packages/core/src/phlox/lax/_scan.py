@@ -18,8 +18,7 @@ from .._base.pytree import PyTreeDef, flatten
 from .._ir.dimensions import is_symbolic
 from .._ir.primitive import current_trace
 from .._ops.control import scan as scanning
-from .._ops.control.rows import row_of
-from .._ops.structure.shape import own
+from .._ops.structure.shape import as_array_or_tracer
 from .._trace.refs import AbstractRef, Ref, values, write_all
 from .._trace.trace import typeof
 from ._loop_carries import (
@@ -187,7 +186,7 @@ def _scan(
     count = carry_tree.num_leaves
     steps = common_length(leaves[count:], xs_tree, length)
     unroll = unroll_count(unroll, steps)
-    row_avals = [row_of(typeof(x)) for x in leaves[count:]]
+    row_avals = [typeof(x).without_axis(0) for x in leaves[count:]]
     avals, body = settle_carry(
         [typeof(x) for x in leaves[:count]],
         lambda types: staged("scan", "f", f, tree, [*types, *row_avals]),
@@ -224,6 +223,6 @@ def _scan(
             unroll=unroll,
         )
     )
-    carry = [own(x) if i in unchanged else next(outs) for i, x in enumerate(start)]
-    ys = [own(inputs[v]) if v in inputs else next(outs) for v in outvars[count:]]
+    carry = [as_array_or_tracer(x) if i in unchanged else next(outs) for i, x in enumerate(start)]
+    ys = [as_array_or_tracer(inputs[v]) if v in inputs else next(outs) for v in outvars[count:]]
     return carry_tree.unflatten(carry), parts[1].unflatten(ys)

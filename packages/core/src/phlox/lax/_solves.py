@@ -21,7 +21,7 @@ from .._ir.jaxpr import ClosedJaxpr
 from .._ops.control.custom import Rule, custom_jvp_call
 from .._ops.elementwise.arithmetic import neg
 from .._ops.linalg.solve import LinearSolve, linear_solve
-from .._ops.structure.shape import own
+from .._ops.structure.shape import as_array_or_tracer
 from .._trace.interpret import eval_jaxpr
 from .._trace.staging import stage
 from .._trace.trace import typeof
@@ -127,7 +127,7 @@ def custom_linear_solve(
         const_lengths=LinearSolve(*map(len, consts)),
         jaxprs=LinearSolve(*(None if p is None else p.closed for p in programs)),
     )
-    return solver.out_tree.unflatten([own(x) for x in outs])
+    return solver.out_tree.unflatten([as_array_or_tracer(x) for x in outs])
 
 
 @user_call
@@ -202,4 +202,4 @@ def custom_root(
             *primals, call_jaxpr=closed, jvp=Rule(rule, f"custom_root of {equation.name}", True), num_consts=0
         )
 
-    return solver.out_tree.unflatten([own(x) for x in _bind(args)])
+    return solver.out_tree.unflatten([as_array_or_tracer(x) for x in _bind(args)])

@@ -38,7 +38,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """
     result_dtype = dtypes.user_dtype(new_dtype)
     # A conversion to the same dtype still removes a weak type.
-    x = ops.own(wrapped(check_one("convert_element_type", operand), result_dtype))
+    x = ops.as_array_or_tracer(wrapped(check_one("convert_element_type", operand), result_dtype))
     return x if x.aval.dtype == result_dtype and not x.aval.weak_type else ops.converted(x, result_dtype, False)
 
 
@@ -130,7 +130,7 @@ def broadcast(operand: ArrayLike, sizes: Ints, *, out_sharding: OutSharding = No
     operand = check_one("broadcast", operand)
     sizes = as_shape(sizes, "broadcast")
     if not sizes:
-        return ops.own(operand)
+        return ops.as_array_or_tracer(operand)
     shape = type_of(operand).shape
     dims = tuple(range(len(sizes), len(sizes) + len(shape)))
     return ops.broadcast_in_dim(operand, shape=(*sizes, *shape), broadcast_dimensions=dims)
@@ -162,7 +162,7 @@ def broadcast_in_dim(
     operand = check_one("broadcast_in_dim", operand)
     dims, shape = tuple(int(i) for i in broadcast_dimensions), as_shape(shape)
     if shape == type_of(operand).shape and dims == tuple(range(len(shape))):
-        return ops.own(operand)
+        return ops.as_array_or_tracer(operand)
     return ops.broadcast_in_dim(operand, shape=shape, broadcast_dimensions=dims)
 
 

@@ -21,7 +21,7 @@ from .._operands.promotion import promote_inexact, promoted_inexact
 from .._ops.elementwise import arithmetic as e, logic
 from .._ops.elementwise.error_functions import erfc
 from .._ops.reductions.reduce import fast_max
-from .._ops.structure.shape import own
+from .._ops.structure.shape import as_array_or_tracer
 from ..numpy._creation.from_data import listed
 from ..typing import Array, ArrayLike, DTypeLike
 
@@ -228,7 +228,7 @@ def identity(x: ArrayLike) -> Array:
     >>> identity(jnp.array([1.0]))
     Array([1.], dtype=float32)
     """
-    return own(*check("identity", x))
+    return as_array_or_tracer(*check("identity", x))
 
 
 # --- softmax --------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, only, without
 from ..._ops.control.linear_call import linear_call as linear_call_p
-from ..._ops.structure.shape import own
+from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import Tracer, typeof
 from ..._transform.array_operations import instantiate
@@ -178,7 +178,7 @@ def linear_call(
         num_res=len(res),
     )
     # Results are arrays of the user's, and must not share a buffer with an argument that may be donated.
-    return program.out_tree.unflatten([own(x) for x in outs])
+    return program.out_tree.unflatten([as_array_or_tracer(x) for x in outs])
 
 
 @user_call
@@ -248,4 +248,4 @@ def _transposed(program: Staged, tree: PyTreeDef, avals: list[ShapedArray], cons
             f"linear_transpose: {program.name} is not linear in its arguments", instead="vjp, which linearizes"
         ) from error
     # Inputs that no output depends on have a symbolic zero, which becomes an array here.
-    return tree.unflatten([own(instantiate(ct)) for ct in in_cotangents[len(consts) :]])
+    return tree.unflatten([as_array_or_tracer(instantiate(ct)) for ct in in_cotangents[len(consts) :]])

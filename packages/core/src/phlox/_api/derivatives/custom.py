@@ -286,7 +286,7 @@ class custom_jvp(_Custom[P, R]):
     def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
         result = Result()
         rule = self._rule(args, in_tree, result)
-        outs = by_rule(leaves, lambda primals, tangents: rule.call(primals, rule.given(tangents)))
+        outs = by_rule(leaves, lambda primals, tangents: rule.call(primals, rule.inputs(tangents)))
         assert result.tree is not None
         return result.tree.unflatten(outs)
 

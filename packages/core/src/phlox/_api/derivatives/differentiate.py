@@ -17,7 +17,7 @@ from ..._base.source import Wrapper, within
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, scalar_aval, typeof_value
 from ..._ir.jaxpr import Jaxpr, only
-from ..._ops.structure.shape import own
+from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.leaks import no_leaks
 from ..._trace.trace import typeof
@@ -107,7 +107,7 @@ def _result(x: Any, aval: ShapedArray) -> Any:
     """A tangent or cotangent in the form that users get: an array, also for `Zero`."""
     x = instantiate(x)
     # NumPy arrays of float0 are returned as they are: no device has this dtype.
-    return x if typeof(x).dtype == dtypes.float0 else own(x)
+    return x if typeof(x).dtype == dtypes.float0 else as_array_or_tracer(x)
 
 
 def jvp(

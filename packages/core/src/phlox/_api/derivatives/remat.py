@@ -18,7 +18,7 @@ from ..._ops.control.call import without_calls
 from ..._ops.control.division import Offloadable, Policy, Recompute, Saveable
 from ..._ops.control.remat import checkpoint as checkpoint_p, describe_values, name_p
 from ..._ops.linalg.dot import dot_general
-from ..._ops.structure.shape import own
+from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.refs import Ref
 from ..._trace.trace import typeof
 from ..jit import arguments
@@ -138,7 +138,7 @@ def _flag_per_array(prevent_cse: Sequence[Any], args: list[Any], kwargs: dict[st
 
 def _as_operand(x: Any) -> Any:
     """A leaf of the arguments in the form that the function gets."""
-    return x if isinstance(x, Ref) or typeof_value(x) is None else own(x)
+    return x if isinstance(x, Ref) or typeof_value(x) is None else as_array_or_tracer(x)
 
 
 def _dynamic(

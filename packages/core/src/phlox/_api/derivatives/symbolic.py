@@ -12,7 +12,7 @@ from ..._base import pytree
 from ..._base.errors import ArgumentError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
-from ..._ops.structure.shape import own
+from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.trace import ArrayBase, typeof
 from ..._transform.array_operations import Zero, zeros
 from ..._xla.host_values import as_array
@@ -104,7 +104,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
         aval = typeof(x).tangent()
         if symbolic_zeros:
             return SymbolicZero(aval)
-        return zeros(aval) if aval.dtype == dtypes.float0 else own(zeros(aval))
+        return zeros(aval) if aval.dtype == dtypes.float0 else as_array_or_tracer(zeros(aval))
 
     return pytree.tree_map(zero, val)
 

@@ -17,7 +17,7 @@ from ..._base.beside_jax import is_of_jax
 from ..._base.errors import ArgumentError, OptionError, StaticArgumentError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, is_masked, typeof_value
-from ..._ops.structure.shape import own
+from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.trace import ArrayBase, not_an_array
 
 Ints = tuple[int, ...]
@@ -27,7 +27,7 @@ def as_arrays(tree: Any) -> Any:
     """The tree with Python numbers and NumPy arrays converted to arrays, as compiled functions return them."""
     if isinstance(tree, ArrayBase):
         return tree
-    return pytree.tree_map(lambda x: x if typeof_value(x) is None else own(x), tree)
+    return pytree.tree_map(lambda x: x if typeof_value(x) is None else as_array_or_tracer(x), tree)
 
 
 def as_ints(value: int | Iterable[int] | None, what: str) -> Ints:

@@ -14,7 +14,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, Typed, shaped, typeof_value
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, with_literals
 from ..._ops.spmd import reshard
-from ..._ops.structure.shape import own
+from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.axes import AxisName, axis_env, only_axes
 from ..._trace.leaks import no_leaks
 from ..._trace.refs import AbstractRef, Ref
@@ -228,7 +228,7 @@ def _of_arrays(tree: Any) -> Any:
     """The tree with an array of zeros for each `ShapeDtypeStruct`: functions that are only traced may return those."""
 
     def array(x: Any) -> Any:
-        return own(zeros(x.aval)) if type(x) is ShapeDtypeStruct else x
+        return as_array_or_tracer(zeros(x.aval)) if type(x) is ShapeDtypeStruct else x
 
     return pytree.tree_map(array, tree) if any(type(x) is ShapeDtypeStruct for x in flatten(tree)[0]) else tree
 

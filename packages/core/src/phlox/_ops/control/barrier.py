@@ -81,8 +81,8 @@ def _sink_batch(
 
 def _sink_lower(f: Function, x: Value, prevent_mlir_dce: bool) -> list[Value]:
     if prevent_mlir_dce:
-        how = 'call_target_name = "dce_sink", has_side_effect = true, api_version = 4 : i32, backend_config = {}'
-        f.op("stablehlo.custom_call", [x], [], how)
+        attributes = 'call_target_name = "dce_sink", has_side_effect = true, api_version = 4 : i32, backend_config = {}'
+        f.op("stablehlo.custom_call", [x], [], attributes)
     return []
 
 
@@ -105,15 +105,15 @@ dce_sink = Primitive(
 
 
 def _platform_lower(f: Function, platforms: tuple[tuple[str, ...] | None, ...]) -> Value:
-    here = platform_of(f)
+    platform = platform_of(f)
     for i, names in enumerate(platforms):
-        if names is None or here in names:
+        if names is None or platform in names:
             return f.number(np.int32(i), f.out)
     known = ", ".join(name for names in platforms if names for name in names)
     raise UnsupportedError(
-        f"platform_dependent: a branch for {known}, and none for {here}, which the program is compiled for",
+        f"platform_dependent: a branch for {known}, and none for {platform}, which the program is compiled for",
         instead="default=...",
-        platform=here,
+        platform=platform,
     )
 
 

@@ -9,7 +9,7 @@ from ..._ir.jaxpr import ClosedJaxpr, memoized, with_constants
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
-from ..._transform.batch import BatchAxis, Dim
+from ..._transform.batch import BatchAxis, Dim, batch_dims
 from ..._transform.jaxprs import batch_jaxpr, restage
 from ..elementwise.logic import select_n
 from ..random.keys import is_key
@@ -17,17 +17,20 @@ from ..reductions.reduce import reduce_or
 from ..structure.shape import broadcast_in_dim
 from .masked import masked_jaxpr, masked_test
 from .safe_rows import safe_rows
-from .turns import spread_carry
+from .turns import carry_fixed_point
 
 
 class BatchedLoop(NamedTuple):
-    """The programs of a loop over a batch; `stops`: whether the condition differs between the examples."""
+    """The programs of a loop over a batch.
+
+    `batched` has a flag for each carry. `cond_per_example` is the condition of each example if it differs between them,
+    which then stop after different numbers of turns, else None. `cond` is true as long as any example goes on.
+    """
 
     cond: ClosedJaxpr
     body: ClosedJaxpr
-    carry: tuple[bool, ...]
-    stops: bool
-    one_cond: ClosedJaxpr
+    batched: tuple[bool, ...]
+    cond_per_example: ClosedJaxpr | None
 
 
 def batched_loop(
@@ -36,33 +39,37 @@ def batched_loop(
     cond_dims: tuple[Dim, ...],
     body_jaxpr: ClosedJaxpr,
     body_dims: tuple[Dim, ...],
-    carry: Sequence[bool],
+    carry_dims: Sequence[Dim],
 ) -> BatchedLoop:
-    def after(known: tuple[bool, ...]) -> list[bool]:
-        dims = tuple(0 if there else None for there in known)
+    """The loop over the batch `axis`, of which constants and the carry at the start have these dims."""
+
+    def after(batched: tuple[bool, ...]) -> list[bool]:
+        dims = batch_dims(batched)
         if batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *dims))[1][0] is not None:
-            return [True] * len(known)  # examples stop after different numbers of turns, so every carry is batched
+            return [True] * len(batched)  # examples stop after different numbers of turns, so every carry is batched
         return [d is not None for d in batch_jaxpr(body_jaxpr, axis, (*body_dims, *dims))[1]]
 
-    batched = spread_carry(carry, after)
-    dims = tuple(0 if there else None for there in batched)
-    cond, (stops,) = batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *dims))
+    batched = carry_fixed_point([d is not None for d in carry_dims], after)
+    dims = batch_dims(batched)
+    cond, (cond_dim,) = batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *dims))
     body, _ = batch_jaxpr(body_jaxpr, axis, (*body_dims, *dims), batched)
-    if stops is None:
-        return BatchedLoop(cond, body, batched, False, cond)
-    masked = only_where(cond, body, len(cond_dims), body_dims)
-    return BatchedLoop(as_long_as_any(cond), masked, batched, True, cond)
+    if cond_dim is None:
+        return BatchedLoop(cond, body, batched, None)
+    masked = update_where(cond, body, len(cond_dims), body_dims)
+    return BatchedLoop(_any(cond), masked, batched, cond)
 
 
-def as_long_as_any(go_on: ClosedJaxpr) -> ClosedJaxpr:
+def _any(cond: ClosedJaxpr) -> ClosedJaxpr:
+    """The condition that `cond` is true for any example."""
+
     def fun(*xs: Any) -> list[Any]:
-        return [reduce_or(*eval_jaxpr(go_on.jaxpr, go_on.consts, *xs), axes=(0,))]
+        return [reduce_or(*eval_jaxpr(cond.jaxpr, cond.consts, *xs), axes=(0,))]
 
-    return memoized(go_on.jaxpr, "any", lambda: restage(fun, go_on.in_avals, go_on.jaxpr))
+    return memoized(cond.jaxpr, "any", lambda: restage(fun, cond.in_avals, cond.jaxpr))
 
 
-def only_where(go_on: ClosedJaxpr, turn: ClosedJaxpr, ncond: int, const_dims: Sequence[Dim]) -> ClosedJaxpr:
-    """The batched turn, which updates the carry of examples whose condition is true and keeps the others'.
+def update_where(go_on: ClosedJaxpr, turn: ClosedJaxpr, ncond: int, const_dims: Sequence[Dim]) -> ClosedJaxpr:
+    """The batched turn, which updates the carry of examples whose condition `go_on` is true and keeps the others'.
 
     `turn` takes constants, batched as in `const_dims`, and the carry, and may take the state of the loop after them.
     The condition reads the last of its inputs.
@@ -78,11 +85,11 @@ def only_where(go_on: ClosedJaxpr, turn: ClosedJaxpr, ncond: int, const_dims: Se
             x if d is None or is_key(typeof(x)) else safe_rows.bind(goes_on, x, axes=(d,), row=0)
             for x, d in zip(inputs, dims, strict=True)
         ]
-        moved = eval_jaxpr(turn.jaxpr, turn.consts, *safe)
-        carry = inputs[nconsts : nconsts + len(moved)]
+        updated = eval_jaxpr(turn.jaxpr, turn.consts, *safe)
+        carry = inputs[nconsts : nconsts + len(updated)]
         return [
             select_n(broadcast_in_dim(goes_on, shape=typeof(x).shape, broadcast_dimensions=(0,)), x, y)
-            for x, y in zip(carry, moved, strict=True)
+            for x, y in zip(carry, updated, strict=True)
         ]
 
     avals = [*go_on.in_avals[:ncond], *turn.in_avals]

@@ -1,12 +1,13 @@
 """The `cond` primitive: runs one of several jaxprs, chosen by an index at run time.
 
-All branches take the same operands and return results of the same types. A transformation is applied to each branch,
-and its results are made uniform: where one branch has a tangent, a batch axis or a cotangent, all get one.
+All branches take the same operands and return results of the same types. `runs_once` (once.py) adds the rules that
+transform each branch and make the results uniform.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from ..._ir import dtypes
@@ -33,7 +34,7 @@ from .call import call
 from .division import Divided, Policy, divide
 from .masked import masked_jaxpr, needs_mask
 from .once import Steps, any_of, once_batch, runs_once
-from .split import split, splits
+from .row_chunks import run_by_chunks, runs_by_chunks
 
 Branches = tuple[ClosedJaxpr, ...]
 Batching = Literal["select", "split"] | None
@@ -51,8 +52,7 @@ def _cond_types(
 
 
 def _cond_eager(index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> list[Any]:
-    # Clamped as in `lax.switch`: for other indices StableHLO's `case` runs the last branch.
-    chosen = branches[min(max(int(index), 0), len(branches) - 1)]
+    chosen = branches[_clamped(index, branches)]
     outs = call(chosen, operands, name=chosen.jaxpr.name or "branch")
     if chosen.out_avals == branches[0].out_avals:
         return outs
@@ -60,11 +60,16 @@ def _cond_eager(index: Any, *operands: Any, branches: Branches, batching: Batchi
     return [convert(x, a.dtype, a.weak_type) for x, a in zip(outs, branches[0].out_avals, strict=True)]
 
 
+def _clamped(index: Any, branches: Branches) -> int:
+    """The number of the branch that runs, clamped as in `lax.switch`. StableHLO's `case` would run the last branch."""
+    return min(max(int(index), 0), len(branches) - 1)
+
+
 def _cond_lower(
     f: Function, index: Value, *operands: Value, branches: Branches, batching: Batching = None
 ) -> list[Value]:
     if isinstance(index, Number):  # known when lowering, as platform_index: other branches may not even lower here
-        return lower_jaxpr(f, branches[min(max(int(index.value), 0), len(branches) - 1)].jaxpr, operands)
+        return lower_jaxpr(f, branches[_clamped(index.value, branches)].jaxpr, operands)
     outs = [aval.physical for aval in branches[0].out_avals]
     in_order = ordered(effects_inside({"branches": branches}))
     token = f.order() if in_order else None
@@ -87,11 +92,11 @@ def _cond_lower(
 
 def bind_branches(index: Any, branches: Branches, operands: Sequence[Any], batching: Batching = None) -> list[Any]:
     """Binds `cond`; the constants of all closed branches become operands."""
-    return cond.rebind([index, *operands], options(branches, batching), branches)
+    return cond.rebind([index, *operands], cond_params(branches, batching), branches)
 
 
-def options(branches: Branches, batching: Batching) -> dict[str, Any]:
-    """The parameters of `cond`. `batching` is one only if it is given, as JAX's `cond` has none."""
+def cond_params(branches: Branches, batching: Batching) -> dict[str, Any]:
+    """The parameters of `cond`. `batching` is one of them only if it is given, as JAX's `cond` has none."""
     return {"branches": branches} if batching is None else {"branches": branches, "batching": batching}
 
 
@@ -112,7 +117,7 @@ def with_shared_constants(branches: Sequence[ClosedJaxpr], order: Iterable[int])
 
 
 def _with_constants(branch: ClosedJaxpr, avals: tuple[ShapedArray, ...], positions: tuple[int, ...]) -> ClosedJaxpr:
-    """The branch with leading inputs of types `avals` for the constants of all branches; its own are at `places`."""
+    """The branch with leading inputs of types `avals` for the constants of all branches; its own are at `positions`."""
 
     def make() -> ClosedJaxpr:
         own = dict(zip(positions, branch.jaxpr.constvars, strict=True))
@@ -138,36 +143,27 @@ def _cond_linearize(
     residuals += tuple(inputs + count + i for i in range(len(slots)))
     key = (has_tangent, tuple(slots), nonzero, residuals, axis_env.get())
     halves = []
-    for branch, one, mine in zip(branches, split, slot_indices, strict=True):
-
-        def make(
-            branch: ClosedJaxpr = branch, one: LinearizedJaxpr = one, mine: list[int] = mine
-        ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-            return _with_slots(one.primal, slots, mine), _linear_half(branch, one, slots, mine, residuals, nonzero)
-
-        halves.append(memoized(branch.jaxpr, ("halves", *key, tuple(mine)), make))
+    for branch, s, branch_slots in zip(branches, split, slot_indices, strict=True):
+        make = partial(_branch_halves, branch, s, slots, branch_slots, residuals, nonzero)
+        halves.append(memoized(branch.jaxpr, ("halves", *key, tuple(branch_slots)), make))
     results = bind_branches(index, tuple(primal for primal, _ in halves), operands, batching)
     values = [*operands, *results]
-    nonzero_tangents = drop_zeros(tangents[1:])
     linear = tuple(half for _, half in halves)
-    outs = (
-        bind_branches(index, linear, [*(values[i] for i in residuals), *nonzero_tangents], batching)
-        if any(nonzero)
-        else []
-    )
+    operands = [*(values[i] for i in residuals), *drop_zeros(tangents[1:])]
+    outs = bind_branches(index, linear, operands, batching) if any(nonzero) else []
     return results[:count], fill(outs, nonzero, branches[0].out_avals)
 
 
-def _slots(left: Sequence[Sequence[ShapedArray]]) -> tuple[list[ShapedArray], list[list[int]]]:
-    """The types of the slots in which branches return extra values of types `left`, and the slots of each branch.
+def _slots(extra: Sequence[Sequence[ShapedArray]]) -> tuple[list[ShapedArray], list[list[int]]]:
+    """The types of the slots in which branches return values of the types `extra`, and the slots of each branch.
 
     Only one branch runs, so values of one type in different branches share a slot.
     """
     slots: list[ShapedArray] = []
     slot_indices = []
-    for avals in left:
+    for avals in extra:
         free = list(range(len(slots)))
-        mine = []
+        branch_slots = []
         for aval in avals:
             slot = next((i for i in free if slots[i] == aval), None)
             if slot is None:
@@ -175,38 +171,41 @@ def _slots(left: Sequence[Sequence[ShapedArray]]) -> tuple[list[ShapedArray], li
                 slots.append(aval)
             else:
                 free.remove(slot)
-            mine.append(slot)
-        slot_indices.append(mine)
+            branch_slots.append(slot)
+        slot_indices.append(branch_slots)
     return slots, slot_indices
 
 
-def _with_slots(branch: ClosedJaxpr, slots: Sequence[ShapedArray], mine: Sequence[int]) -> ClosedJaxpr:
-    """A branch with its extra results in the slots `mine`, and zeros in the other slots."""
+def _with_slots(branch: ClosedJaxpr, slots: Sequence[ShapedArray], branch_slots: Sequence[int]) -> ClosedJaxpr:
+    """A branch with its extra results in the slots `branch_slots`, and zeros in the other slots."""
+    count = len(branch.out_avals) - len(branch_slots)
 
     def fun(*args: Any) -> list[Any]:
         results = eval_jaxpr(branch.jaxpr, branch.consts, *args)
-        own = dict(zip(mine, results[len(results) - len(mine) :], strict=True))
-        slot_values = [own[i] if i in own else zeros(aval) for i, aval in enumerate(slots)]
-        return [*results[: len(results) - len(mine)], *slot_values]
+        values = dict(zip(branch_slots, results[count:], strict=True))
+        return [*results[:count], *(values[i] if i in values else zeros(aval) for i, aval in enumerate(slots))]
 
     return restage(fun, branch.in_avals, branch.jaxpr)
 
 
-def _linear_half(
+def _branch_halves(
     branch: ClosedJaxpr,
     s: LinearizedJaxpr,
     slots: Sequence[ShapedArray],
-    mine: Sequence[int],
+    branch_slots: Sequence[int],
     residual_indices: Sequence[int],
     nonzero: Sequence[bool],
-) -> ClosedJaxpr:
-    """The linear jaxpr of a branch. Its inputs are tangents, after the operands and results of the primal half at the
-    positions `residual_indices`."""
+) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    """The primal half of a branch, with slots, and its linear jaxpr.
+
+    The inputs of the linear jaxpr are tangents, after the operands and results of the primal half at the positions
+    `residual_indices`.
+    """
     inputs, outputs = len(branch.in_avals), len(branch.out_avals)
 
     def place(kind: str, i: int) -> int:
         """The position of a residual among operands, results and slots."""
-        return i if kind == "in" else inputs + (i if i < outputs else outputs + mine[i - outputs])
+        return i if kind == "in" else inputs + (i if i < outputs else outputs + branch_slots[i - outputs])
 
     def fun(*args: Any) -> list[Any]:
         values = dict(zip(residual_indices, args, strict=False))
@@ -217,7 +216,8 @@ def _linear_half(
 
     avals = [*branch.in_avals, *branch.out_avals, *slots]
     tangent_avals = s.linear.in_avals[len(s.residuals) :]
-    return restage(fun, [*(avals[i] for i in residual_indices), *tangent_avals], s.linear.jaxpr)
+    linear = restage(fun, [*(avals[i] for i in residual_indices), *tangent_avals], s.linear.jaxpr)
+    return _with_slots(s.primal, slots, branch_slots), linear
 
 
 def _cond_batch(
@@ -225,11 +225,12 @@ def _cond_batch(
 ) -> tuple[list[Any], list[Dim]]:
     index, operands, in_dims = args[0], args[1:], tuple(dims[1:])
     if dims[0] is not None:
-        if splits(axis, args, dims, branches, batching):
-            outs = split(axis, place_axis(index, dims[0], 0, axis.size), operands, in_dims, branches, bind_branches)
+        if runs_by_chunks(axis, args, dims, branches, batching):
+            index = place_axis(index, dims[0], 0, axis.size)
+            outs = run_by_chunks(axis, index, operands, in_dims, branches, bind_branches)
             return outs, [0] * len(outs)
         return _batch_choice(axis, index, operands, in_dims, branches)
-    return once_batch(cond, 1, axis, args, dims, **options(branches, batching))
+    return once_batch(cond, 1, axis, args, dims, **cond_params(branches, batching))
 
 
 def _batch_choice(
@@ -276,7 +277,7 @@ def _only_chosen(
 
 
 def _cond_steps(index: Any, *operands: Any, branches: Branches, batching: Batching = None) -> Steps:
-    chosen = min(max(int(index), 0), len(branches) - 1)
+    chosen = _clamped(index, branches)
     yield branches[chosen], operands, f"branch {chosen} of cond"
 
 
@@ -284,8 +285,8 @@ def _cond_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, lis
     divided = [divide(branch, policy) for branch in eqn.params["branches"]]
     slots, slot_indices = _slots([[v.aval for v in d.residuals] for d in divided])
     residual_vars = [Var(aval) for aval in slots]
-    first = tuple(_with_slots(d.first, slots, mine) for d, mine in zip(divided, slot_indices, strict=True))
-    again = tuple(_from_slots(d, slots, mine) for d, mine in zip(divided, slot_indices, strict=True))
+    first = tuple(_with_slots(d.first, slots, indices) for d, indices in zip(divided, slot_indices, strict=True))
+    again = tuple(_from_slots(d, slots, indices) for d, indices in zip(divided, slot_indices, strict=True))
     return (
         eqn.replace(outvars=[*eqn.outvars, *residual_vars], params={**eqn.params, "branches": first}),
         eqn.replace(invars=[*eqn.invars, *residual_vars], params={**eqn.params, "branches": again}),
@@ -293,12 +294,12 @@ def _cond_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, lis
     )
 
 
-def _from_slots(divided: Divided, slots: Sequence[ShapedArray], mine: Sequence[int]) -> ClosedJaxpr:
+def _from_slots(divided: Divided, slots: Sequence[ShapedArray], branch_slots: Sequence[int]) -> ClosedJaxpr:
     """The second half of a split branch, which takes its saved values from their slots."""
     jaxpr = divided.again.jaxpr
-    own = dict(zip(mine, divided.residuals, strict=True))
-    slot_vars = [own[i] if i in own else Var(aval) for i, aval in enumerate(slots)]
-    invars = [*jaxpr.invars[: len(jaxpr.invars) - len(mine)], *slot_vars]
+    saved = dict(zip(branch_slots, divided.residuals, strict=True))
+    slot_vars = [saved[i] if i in saved else Var(aval) for i, aval in enumerate(slots)]
+    invars = [*jaxpr.invars[: len(jaxpr.invars) - len(branch_slots)], *slot_vars]
     return divided.again.replace(jaxpr=jaxpr.replace(invars=invars))
 
 

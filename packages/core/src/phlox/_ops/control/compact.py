@@ -22,9 +22,9 @@ from ..random.keys import is_key
 from ..reductions.reduce import reduce_sum
 from ..reductions.running import cumsum
 from ..structure.shape import convert
-from .batched_loop import only_where
-from .costs import cost, obstacle, size_of
-from .rows import counting, set_rows, spread, take_rows
+from .batched_loop import update_where
+from .costs import cost, count_equations, obstacle
+from .rows import broadcast, index_along, set_rows, take_rows
 
 #: Each batch has 1/32 of the rows of the one before: 1,000 rows make 3 batches. The body is compiled once for each, and
 #: XLA's compile time is what a smaller factor costs.
@@ -40,7 +40,7 @@ _MAX_EQUATIONS = 100
 def compacts(axis: BatchAxis, cond: ClosedJaxpr, body: ClosedJaxpr, operands: Sequence[Any]) -> bool:
     """Whether finished rows are removed: the body is expensive, and small enough to be compiled several times."""
     jaxprs = [cond.jaxpr, body.jaxpr]
-    if axis.size < _MIN_ROWS or sum(map(size_of, jaxprs)) > _MAX_EQUATIONS:
+    if axis.size < _MIN_ROWS or sum(map(count_equations, jaxprs)) > _MAX_EQUATIONS:
         return False
     if axis.size * sum(map(cost, jaxprs)) < _MIN_TURN_COST or any(is_key(typeof(x)) for x in operands):
         return False
@@ -52,7 +52,7 @@ def _smaller(count: int) -> int:
     return 0 if count == 1 else 1 << max((count - 1) // _FACTOR, 0).bit_length()
 
 
-class Compacted:
+class CompactedLoop:
     """A `while` loop over rows, in batches of decreasing sizes.
 
     `dims` are those of the constants of condition and body: 0, or None for a constant that all rows share. The carry is
@@ -78,7 +78,7 @@ class Compacted:
         go_on, _ = batch_jaxpr(self.cond, axis, (*self.cond_dims, *moving), (True,))
         turn, _ = batch_jaxpr(self.body, axis, (*self.body_dims, *moving), (True,) * len(carry))
         # Rows that have ended keep their carry until the batch is compacted.
-        turn = only_where(go_on, turn, ncond, self.body_dims)
+        turn = update_where(go_on, turn, ncond, self.body_dims)
         carry = self.bind(_while_more_than(go_on, left), consts[:ncond], turn, consts, carry)
         if not left:
             return carry
@@ -105,8 +105,8 @@ def _while_more_than(go_on: ClosedJaxpr, left: int) -> ClosedJaxpr:
 
 def _rows_left(goes_on: Any, count: int, left: int) -> Any:
     """The positions of the rows that go on, at most `left`. Those that are left over are out of bounds, and differ."""
-    index = counting((count,))
-    rank = sub(cumsum(convert(goes_on, dtypes.int32), axis=0, reverse=False), spread(1, (count,)))
+    index = index_along((count,))
+    rank = sub(cumsum(convert(goes_on, dtypes.int32), axis=0, reverse=False), broadcast(1, (count,)))
     # Rows that have ended get different places out of bounds, as `set_rows` promises XLA that no two indices are equal.
-    place = select(goes_on, rank, add(index, spread(count, (count,))))
-    return set_rows(add(counting((left,)), spread(count, (left,))), place, index)
+    place = select(goes_on, rank, add(index, broadcast(count, (count,))))
+    return set_rows(add(index_along((left,)), broadcast(count, (left,))), place, index)

@@ -1,4 +1,4 @@
-"""Estimates of the cost of jaxprs, and properties that forbid to compute rows of a batch apart from one another."""
+"""Estimates of the cost of jaxprs, and the properties for which the rows of a batch cannot be reordered."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def elements(shape: Sequence[Any]) -> int:
     return math.prod(n for n in shape if type(n) is int)
 
 
-def size_of(jaxpr: Jaxpr) -> int:
+def count_equations(jaxpr: Jaxpr) -> int:
     """The number of equations, with those of inner jaxprs."""
-    count = lambda: sum(1 + sum(map(size_of, jaxprs_in(eqn.params))) for eqn in jaxpr.eqns)  # noqa: E731
+    count = lambda: sum(1 + sum(map(count_equations, jaxprs_in(eqn.params))) for eqn in jaxpr.eqns)  # noqa: E731
     return int(memoized(jaxpr, "size", count))
 
 
@@ -53,9 +53,9 @@ def cost(jaxpr: Jaxpr) -> float:
 def _eqn_cost(eqn: JaxprEqn) -> float:
     inner = [cost(jaxpr) for jaxpr in jaxprs_in(eqn.params)]
     if inner:
-        together = max(inner) if "branches" in eqn.params else sum(inner)
+        turn = max(inner) if "branches" in eqn.params else sum(inner)
         length = _TURNS if eqn.primitive.unbounded else eqn.params.get("length", 1)
-        return together * (length if type(length) is int else _TURNS)  # else a symbolic length
+        return turn * (length if type(length) is int else _TURNS)  # else a symbolic length
     sizes = [elements(v.aval.shape) for v in eqn.invars]
     size = sum(elements(v.aval.shape) for v in eqn.outvars)
     if eqn.primitive.light:

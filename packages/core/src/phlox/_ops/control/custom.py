@@ -39,8 +39,8 @@ class Rule(NamedTuple):
     symbolic_zeros: bool = False
     has_logs: bool = False
 
-    def given(self, tangents: Sequence[Any]) -> list[Any]:
-        """The tangents as the rule takes them: with `Zero`, or with arrays of zeros in its place."""
+    def inputs(self, tangents: Sequence[Any]) -> list[Any]:
+        """The tangents or cotangents as the rule takes them: with `Zero`, or with arrays of zeros in its place."""
         return list(tangents) if self.symbolic_zeros else [instantiate(t) for t in tangents]
 
     def __str__(self) -> str:
@@ -88,10 +88,10 @@ def _refuse_closed_over(tangents: Sequence[Any], kind: str, name: str) -> None:
         raise closes_over(kind, name)
 
 
-def closes_over(kind: str, name: str) -> UnexpectedTracerError:
-    """The error for a function with a custom rule that closes over a value that is being differentiated."""
+def closes_over(kind: str, name: str, transformed: str = "differentiated") -> UnexpectedTracerError:
+    """The error for a function with a custom rule that closes over a value that is being differentiated or mapped."""
     return UnexpectedTracerError(
-        f"the {kind} function {name} closes over a value that is being differentiated",
+        f"the {kind} function {name} closes over a value that is being {transformed}",
         instead=f"pass the value to {name} as an argument",
     )
 
@@ -99,23 +99,21 @@ def closes_over(kind: str, name: str) -> UnexpectedTracerError:
 def _run_batched(
     fun: Callable[..., Sequence[Any]], axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]
 ) -> tuple[list[Any], list[Dim]]:
-    """`run_batched` for arguments and results that may be `Zero`, and a `Zero` is not batched (its dim is None)."""
+    """`run_batched` for arguments and results that may be `Zero`. The dim of a `Zero` result is None."""
     zero_outs: dict[int, Zero] = {}
 
     def fun_of_arrays(*xs: Any) -> list[Any]:
-        nonzero_tangents = iter(xs)
-        outs = fun(
-            *[_example(x, d) if type(x) is Zero else next(nonzero_tangents) for x, d in zip(args, dims, strict=True)]
-        )
+        arrays = iter(xs)
+        outs = fun(*[_example(x, d) if type(x) is Zero else next(arrays) for x, d in zip(args, dims, strict=True)])
         zero_outs.update((i, out) for i, out in enumerate(outs) if type(out) is Zero)
         return [out for out in outs if type(out) is not Zero]
 
     present = [(x, d) for x, d in zip(args, dims, strict=True) if type(x) is not Zero]
-    results, got = run_batched(fun_of_arrays, axis, [x for x, _ in present], [d for _, d in present])
+    results, out_dims = run_batched(fun_of_arrays, axis, [x for x, _ in present], [d for _, d in present])
     for i in sorted(zero_outs):
         results.insert(i, zero_outs[i])
-        got.insert(i, None)
-    return results, got
+        out_dims.insert(i, None)
+    return results, out_dims
 
 
 def _example(zero: Zero, dim: Dim) -> Zero:
@@ -136,7 +134,7 @@ def _place_dim(x: Any, dim: Dim, destination: Dim, size: int) -> Any:
 
 #: whether a rule is being traced only to find out which results it maps; rules of functions that it calls are then not
 #: traced for that purpose too
-_only_dims: ContextVar[bool] = ContextVar("phlox_asking_a_rule", default=False)
+_is_finding_dims: ContextVar[bool] = ContextVar("phlox_finding_dims", default=False)
 
 
 class _Outputs:
@@ -164,7 +162,7 @@ class _Outputs:
             return
         each = (False,) * len(self.dims)
         self.program, self.dims = batch_jaxpr(function, axis, tuple(dims), each)
-        if mapped and None in self.dims and recorder() is not None and not _only_dims.get():
+        if mapped and None in self.dims and recorder() is not None and not _is_finding_dims.get():
             rule_dims = _dims_of_rule(each_by_rule, args[num_consts:])
             each = tuple(d is not None or e is not None for d, e in zip(self.dims, rule_dims or self.dims, strict=True))
             self.program, self.dims = batch_jaxpr(function, axis, tuple(dims), each)
@@ -197,13 +195,13 @@ def _dims_of_rule(each_by_rule: Callable[..., Sequence[Dim]], primals: Sequence[
         out_dims[:] = each_by_rule(*xs)
         return []
 
-    token = _only_dims.set(True)
+    token = _is_finding_dims.set(True)
     try:
         stage(run, [typeof(x) for x in primals])
     except Exception:  # a rule that fails for these operands raises again when it is used
         return []
     finally:
-        _only_dims.reset(token)
+        _is_finding_dims.reset(token)
     return out_dims
 
 
@@ -214,7 +212,7 @@ def _custom_jvp_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], call_jaxpr: ClosedJaxpr, jvp: Rule, num_consts: int
 ) -> tuple[list[Any], list[Any]]:
     _refuse_closed_over(tangents[:num_consts], "custom_jvp", call_jaxpr.jaxpr.name)
-    return jvp.call(primals[num_consts:], jvp.given(tangents[num_consts:]))
+    return jvp.call(primals[num_consts:], jvp.inputs(tangents[num_consts:]))
 
 
 def _custom_jvp_batch(
@@ -241,9 +239,9 @@ def _custom_jvp_batch(
     outputs = _Outputs(axis, args, dims, num_consts, call_jaxpr, each_by_rule)
 
     def batched(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        results, got = by_rule(primals, tangents)
-        out_dims = outputs.agree(_either(got), "jvp", jvp.name)
-        placed = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results, got, out_dims * 2, strict=True)]
+        results, rule_dims = by_rule(primals, tangents)
+        out_dims = outputs.agree(_either(rule_dims), "jvp", jvp.name)
+        placed = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results, rule_dims, out_dims * 2, strict=True)]
         return placed[: len(out_dims)], placed[len(out_dims) :]
 
     program = outputs.program
@@ -386,32 +384,43 @@ def _custom_vjp_batch(
         return *run_batched(both, axis, primals, in_dims), count
 
     def each_by_rule(*primals: Any) -> list[Dim]:
-        _, got, count = by_rule(primals, [True] * len(primals))
-        return got[:count]
+        _, rule_dims, count = by_rule(primals, [True] * len(primals))
+        return rule_dims[:count]
 
     outputs = _Outputs(axis, args, dims, num_consts, call_jaxpr, each_by_rule)
 
     def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
-        results, got, count = by_rule(primals, perturbed)
-        residual_dims[:] = got[count:]
-        out_dims = outputs.agree(got[:count], "fwd", fwd.name)
-        outs = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results[:count], got[:count], out_dims, strict=True)]
-        return outs, results[count:]
-
-    def batched_bwd(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        count = len(residuals)
-        results, got = _run_batched(
-            lambda *xs: bwd.call(xs[:count], xs[count:]),
-            axis,
-            [*residuals, *cotangents],
-            [*residual_dims, *outputs.dims],
-        )
-        return [_cotangent_of(x, d, w, axis.size) for x, d, w in zip(results, got, in_dims, strict=True)]
+        results, rule_dims, count = by_rule(primals, perturbed)
+        residual_dims[:] = rule_dims[count:]
+        out_dims = outputs.agree(rule_dims[:count], "fwd", fwd.name)
+        placed = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results, rule_dims, out_dims, strict=False)]
+        return placed, results[count:]
 
     program = outputs.program
-    rules = {"fwd": fwd._replace(call=batched_fwd), "bwd": bwd._replace(call=batched_bwd)}
+    bwd = bwd._replace(call=partial(_batched_bwd, bwd, axis, residual_dims, outputs.dims, in_dims))
+    rules = {"fwd": fwd._replace(call=batched_fwd), "bwd": bwd}
     outs = _bind(custom_vjp_call, program, args, num_consts, (), **rules)
     return outs, outputs.settle()
+
+
+def _batched_bwd(
+    bwd: Rule,
+    axis: BatchAxis,
+    residual_dims: Sequence[Dim],
+    cotangent_dims: Sequence[Dim],
+    in_dims: Sequence[Dim],
+    residuals: Sequence[Any],
+    cotangents: Sequence[Any],
+) -> list[Any]:
+    """The backward rule on a batch. The dims are lists that may change until it runs."""
+    count = len(residuals)
+    results, dims = _run_batched(
+        lambda *xs: bwd.call(xs[:count], xs[count:]),
+        axis,
+        [*residuals, *cotangents],
+        [*residual_dims, *cotangent_dims],
+    )
+    return [_cotangent_of(x, d, w, axis.size) for x, d, w in zip(results, dims, in_dims, strict=True)]
 
 
 def _cotangent_of(cotangent: Any, dim: Dim, in_dim: Dim, size: int) -> Any:
@@ -507,7 +516,7 @@ def _lin_transpose(
 ) -> list[Any]:
     # The residuals are values, and only the tangents are linear: these get the cotangents that the user's rule returns.
     residuals = args[:num_res]
-    return [None] * num_res + list(bwd.call(residuals, bwd.given(cotangents)))
+    return [None] * num_res + list(bwd.call(residuals, bwd.inputs(cotangents)))
 
 
 def _lin_batch(
@@ -518,20 +527,9 @@ def _lin_batch(
     num_res: int,
     out_avals: Sequence[ShapedArray],
 ) -> tuple[list[Any], list[Dim]]:
-    residual_dims, in_dims = dims[:num_res], dims[num_res:]
-
-    def batched(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        count = len(residuals)
-        results, got = _run_batched(
-            lambda *xs: bwd.call(xs[:count], xs[count:]),
-            axis,
-            [*residuals, *cotangents],
-            [*residual_dims, *[0] * len(cotangents)],
-        )
-        return [_cotangent_of(x, d, w, axis.size) for x, d, w in zip(results, got, in_dims, strict=True)]
-
     wide = tuple(axis.wider(a, 0) for a in out_avals)
-    return custom_lin.bind(*args, bwd=bwd._replace(call=batched), num_res=num_res, out_avals=wide), [0] * len(wide)
+    bwd = bwd._replace(call=partial(_batched_bwd, bwd, axis, dims[:num_res], (0,) * len(wide), dims[num_res:]))
+    return custom_lin.bind(*args, bwd=bwd, num_res=num_res, out_avals=wide), [0] * len(wide)
 
 
 custom_lin = Primitive(

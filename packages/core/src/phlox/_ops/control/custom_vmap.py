@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
-from ..._base.errors import DerivativeError, UnexpectedTracerError
+from ..._base.errors import DerivativeError
 from ..._ir import dtypes
 from ..._ir.jaxpr import ClosedJaxpr, hoisted
 from ..._trace.interpret import eval_jaxpr
@@ -18,15 +18,16 @@ from ..._trace.program_primitive import ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate, zero_tangent
-from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
+from ..._transform.batch import BatchAxis, Dim, batch_dims, place_axis, run_batched
 from ..._transform.jaxprs import jvp_jaxpr, restage
 from ..._transform.jvp import jvp
 from ..reductions.reduce import reduce_or
 from ..structure.shape import convert
 from .branch import bind_branches
+from .custom import closes_over
 from .masked import mask_after_constants
 from .once import program_rules
-from .rows import empty
+from .rows import zero_array
 from .safe_rows import rows_that_go_on
 
 
@@ -43,29 +44,23 @@ class BatchRule(NamedTuple):
         return self.name
 
 
-def _refuse_closed_over(flags: Sequence[bool], name: str, how: str) -> None:
-    if any(flags):
-        raise UnexpectedTracerError(
-            f"the custom_vmap function {name} closes over a value that is being {how}",
-            instead=f"pass the value to {name} as an argument",
-        )
-
-
 def _custom_vmap_batch(
     axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], call: ClosedJaxpr, rule: BatchRule, num_consts: int
 ) -> tuple[list[Any], list[Dim]]:
     batched = [d is not None for d in dims]
-    _refuse_closed_over(batched[:num_consts], call.jaxpr.name, "mapped")
+    if any(batched[:num_consts]):
+        raise closes_over("custom_vmap", call.jaxpr.name, "mapped")
     in_front = [x if d is None else place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
     outs, out_batched = rule.call(axis.size, batched, in_front)
-    return outs, [0 if there else None for there in out_batched]
+    return outs, list(batch_dims(out_batched))
 
 
 def _custom_vmap_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], call: ClosedJaxpr, rule: BatchRule, num_consts: int
 ) -> tuple[list[Any], list[Any]]:
     nonzero = tuple(type(t) is not Zero for t in tangents)
-    _refuse_closed_over(nonzero[:num_consts], call.jaxpr.name, "differentiated")
+    if any(nonzero[:num_consts]):
+        raise closes_over("custom_vmap", call.jaxpr.name)
     # The same tangents must be present whether the user's rule runs or not.
     keep = tuple(dtypes.is_inexact(a.dtype) for a in call.out_avals)
     derived, present = jvp_jaxpr(call, nonzero, keep)
@@ -114,7 +109,7 @@ class _JvpRule:
 
     def _batched_tangents(self, size: int, batched: list[bool], args: list[Any]) -> tuple[list[Any], list[bool]]:
         """Only tangents are batched: the vmap of the jvp, without the user's rule."""
-        dims = [0 if flag else None for flag in batched]
+        dims = batch_dims(batched)
         return _in_front(partial(eval_jaxpr, hoisted(self.derived).jaxpr, []), size, args, dims)
 
     def _unbatched(
@@ -136,7 +131,7 @@ class _JvpRule:
             all_tangents = [t if type(t) is Zero else next(nonzero_tangents) for t in tangents]
             return self._with_tangents(*jvp(call_rule, xs[:count], all_tangents))
 
-        dims = [0 if flag else None for flag in batched]
+        dims = batch_dims(batched)
         outs, out_batched = _in_front(one, size, [*primals, *(t for t in tangents if type(t) is not Zero)], dims)
         return outs, out_batched, any(rule_flags)
 
@@ -206,10 +201,10 @@ def _custom_vmap_masked(mask: Any, *args: Any, call: ClosedJaxpr, rule: BatchRul
     def by_rule(size: int, batched: list[bool], operands: list[Any]) -> tuple[list[Any], list[bool]]:
         consts, goes_on, inputs = operands[before - num_consts : before], operands[before], operands[before + 1 :]
         is_row = batched[before + 1 :]
-        there: list[bool] = []
+        out_batched: list[bool] = []
 
         def run(*xs: Any) -> list[Any]:
-            outs, there[:] = rule.call(size, [*[False] * num_consts, *is_row], [*consts, *xs])
+            outs, out_batched[:] = rule.call(size, [*[False] * num_consts, *is_row], [*consts, *xs])
             return outs
 
         if batched[before]:
@@ -217,9 +212,9 @@ def _custom_vmap_masked(mask: Any, *args: Any, call: ClosedJaxpr, rule: BatchRul
             goes_on = reduce_or(goes_on, axes=(0,))
         jaxpr, consts = stage(run, [typeof(x) for x in inputs])
         program = ClosedJaxpr(jaxpr, consts)
-        nothing = restage(lambda *_: [empty(a) for a in program.out_avals], program.in_avals, jaxpr)
+        nothing = restage(lambda *_: [zero_array(a) for a in program.out_avals], program.in_avals, jaxpr)
         outs = bind_branches(convert(goes_on, dtypes.int32), (nothing, program), inputs)
-        return outs, list(there)
+        return outs, out_batched
 
     return custom_vmap_call.bind(
         *masked.consts,

@@ -114,20 +114,20 @@ def divided_call(
     outputs = divided.first.jaxpr.outvars
     # A result of the equation that is saved already has a variable. Carries differ: the saved ones are those of each
     # turn.
-    there = {v: o for v, o in zip(outputs[num_carry:], eqn.outvars[num_carry:], strict=False) if type(v) is Var}
-    more = [v for v in divided.residuals if v not in there]
-    there |= {v: Var(outer(v)) for v in more}
-    residuals = [there[v] for v in divided.residuals]
+    results = {v: o for v, o in zip(outputs[num_carry:], eqn.outvars[num_carry:], strict=False) if type(v) is Var}
+    more = [v for v in divided.residuals if v not in results]
+    results |= {v: Var(outer(v)) for v in more}
+    residuals = [results[v] for v in divided.residuals]
     # What is saved need not be computed again.
     missing = [v not in residuals for v in eqn.outvars]
 
-    def half(closed: ClosedJaxpr, results: list[Any]) -> dict[str, Any]:
-        return {**eqn.params, "jaxpr": closed.replace(jaxpr=closed.jaxpr.replace(outvars=results))}
+    def half(closed: ClosedJaxpr, outvars: list[Any]) -> dict[str, Any]:
+        return {**eqn.params, "jaxpr": closed.replace(jaxpr=closed.jaxpr.replace(outvars=outvars))}
 
     first = half(divided.first, [*outputs[: len(eqn.outvars)], *more])
     again = half(divided.again, only(divided.again.jaxpr.outvars, missing))
     return (
-        eqn.replace(outvars=[*eqn.outvars, *(there[v] for v in more)], params=first),
+        eqn.replace(outvars=[*eqn.outvars, *(results[v] for v in more)], params=first),
         eqn.replace(invars=[*eqn.invars, *residuals], outvars=only(eqn.outvars, missing), params=again),
         residuals,
     )

@@ -34,9 +34,9 @@ def _linear_call_jvp(
             "its residual arguments, or a value that it closes over",
             instead="stop_gradient for these values, or custom_vjp",
         )
-    how = {"num_consts": num_consts, "num_res": num_res, **params}
-    outs = linear_call.bind(*primals, **how)
-    return outs, linear_call.bind(*primals[:fixed], *map(instantiate, tangents[fixed:]), **how)
+    params |= {"num_consts": num_consts, "num_res": num_res}
+    outs = linear_call.bind(*primals, **params)
+    return outs, linear_call.bind(*primals[:fixed], *map(instantiate, tangents[fixed:]), **params)
 
 
 def _linear_call_transpose(
@@ -59,8 +59,7 @@ def _linear_call_transpose(
         num_consts=len(consts),
         num_res=num_res,
     )
-    mine = [ct if is_linear(x) else None for x, ct in zip(args[fixed:], outs, strict=True)]
-    return [None] * fixed + mine
+    return [None] * fixed + [ct if is_linear(x) else None for x, ct in zip(args[fixed:], outs, strict=True)]
 
 
 def _linear_call_batch(

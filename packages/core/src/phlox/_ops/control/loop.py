@@ -32,7 +32,7 @@ from ..._trace.program_primitive import ProgramPrimitive, RefValues
 from ..._trace.refs import accesses
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, drop_zeros, fill, present_arrays
-from ..._transform.batch import BatchAxis, Dim, place_axes
+from ..._transform.batch import BatchAxis, Dim, batch_dims, place_axes
 from ..._transform.jaxprs import linearize_jaxpr, restage, unused_inputs
 from ..._transform.manual_axes import as_varying
 from ..._transform.padding import pads_programs
@@ -41,20 +41,20 @@ from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .batched_loop import batched_loop, masked_programs
 from .call import call
-from .compact import Compacted, compacts
+from .compact import CompactedLoop, compacts
 from .loop_states import while_states
 from .once import Steps
 from .safe_rows import with_safe_rows
 from .state_scan import scan_states
 from .turns import (
     bind_loop,
+    carry_fixed_point,
     jvp_loop,
     linear_turn,
     loop_bodies,
     rebuild_loop,
     repeat as repeat,
     split_operands,
-    spread_carry,
 )
 
 
@@ -139,36 +139,28 @@ def _while_linearize(
     has = tuple(type(t) is not Zero for t in tangents)
     const_has = has[cond_nconsts:both]
     # A tangent may reach other values of the carry in later turns.
-    carry_has = spread_carry(has[both:], lambda known: linearize_jaxpr(body_jaxpr, (*const_has, *known)).nonzero)
+    carry_has = carry_fixed_point(has[both:], lambda known: linearize_jaxpr(body_jaxpr, (*const_has, *known)).nonzero)
     programs = {"cond_jaxpr": cond_jaxpr, "body_jaxpr": body_jaxpr}
     counts = {"cond_nconsts": cond_nconsts, "body_nconsts": body_nconsts}
-    # No tangent passes through the carry, so no states have to be stored.
-    if not any(carry_has):
+    if not any(carry_has):  # no tangent passes through the carry, so no states have to be stored
         outs = while_p.bind(*primals, **programs, **counts)
         return outs, [Zero(typeof(x).tangent()) for x in outs]
     refuse_io(effects_inside(programs), "the derivative of while_loop", "which runs turns again")
     primals, tangents = list(primals), list(tangents)
-    stops = cond_jaxpr.out_avals[0].vma
-    if stops:
-        programs["body_jaxpr"] = body_jaxpr = _with_varying_consts(body_jaxpr, body_nconsts, stops)
+    cond_axes = cond_jaxpr.out_avals[0].vma
+    if cond_axes:
+        programs["body_jaxpr"] = body_jaxpr = _with_varying_consts(body_jaxpr, body_nconsts, cond_axes)
         for i, aval in enumerate(body_jaxpr.in_avals[:body_nconsts], cond_nconsts):
             primals[i], tangents[i] = as_varying(primals[i], aval), as_varying(tangents[i], aval)
-    rows = rows_of(body_jaxpr.out_avals, checkpoints)
+    rows = stored_states(body_jaxpr.out_avals, checkpoints)
     state_outs = while_states.bind(*primals, **programs, **counts, rows=rows)
     n = len(body_jaxpr.out_avals)
     outs, states, index = state_outs[:n], state_outs[n : 2 * n], state_outs[2 * n :]
     step = linear_turn(with_safe_rows(body_jaxpr), const_has, carry_has)
-    nonzero_tangents = drop_zeros(tangents[cond_nconsts:both])
-    moving = present_arrays(tangents[both:], carry_has)
     body_consts = primals[cond_nconsts:both]
-    operands = (
-        primals[:cond_nconsts],
-        body_consts,
-        states,
-        index,
-        [*step.consts, *body_consts, *nonzero_tangents],
-        moving,
-    )
+    step_consts = [*step.consts, *body_consts, *drop_zeros(tangents[cond_nconsts:both])]
+    carry = present_arrays(tangents[both:], carry_has)
+    operands = (primals[:cond_nconsts], body_consts, states, index, step_consts, carry)
     last = scan_states.bind(
         *(x for part in operands for x in part),
         **programs,
@@ -179,16 +171,16 @@ def _while_linearize(
     return outs, fill(last, carry_has, body_jaxpr.out_avals)
 
 
-def _with_varying_consts(body: ClosedJaxpr, nconsts: int, stops: frozenset[Any]) -> ClosedJaxpr:
-    """The body with constants that vary along the axes `stops`, along which devices take different numbers of turns.
+def _with_varying_consts(body: ClosedJaxpr, nconsts: int, axes: frozenset[Any]) -> ClosedJaxpr:
+    """The body with constants that vary along `axes`, along which devices take different numbers of turns.
 
     The cotangent of a constant that is equal on all devices is a sum over them. In the loop backwards the devices that
     take more turns would wait forever for the others, so the sum must come after the loop.
     """
-    avals = [a.varying(a.vma | stops) for a in body.in_avals[:nconsts]]
+    avals = [a.varying(a.vma | axes) for a in body.in_avals[:nconsts]]
     fun = lambda *xs: eval_jaxpr(body.jaxpr, body.consts, *xs)  # noqa: E731
     make = lambda: restage(fun, [*avals, *body.in_avals[nconsts:]], body.jaxpr)  # noqa: E731
-    return memoized(body.jaxpr, ("varying constants", nconsts, stops, axis_env.get()), make)
+    return memoized(body.jaxpr, ("varying constants", nconsts, axes, axis_env.get()), make)
 
 
 def _while_transpose(
@@ -212,7 +204,7 @@ def _while_transpose(
     cond, body = _narrowed_programs(cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts, known)
     read = narrowed(body_jaxpr, known)[1][:body_nconsts]
     cond_consts, body_consts, carry = split_operands(args, cond_nconsts, body_nconsts)
-    rows = rows_of(body.out_avals, checkpoints)
+    rows = stored_states(body.out_avals, checkpoints)
     state_outs = while_states.bind(
         *cond_consts,
         *only(body_consts, read),
@@ -243,30 +235,29 @@ def _while_transpose(
 
 
 def _while_dependent(operands: Sequence[bool], params: dict[str, Any]) -> list[bool]:
-    first, second = params["cond_nconsts"], params["body_nconsts"]
     cond, body = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
-    cond_consts, body_consts, carry = split_operands(operands, first, second)
-    carried = spread_carry(carry, lambda known: dependent_outputs(body, [*body_consts, *known]))
+    cond_consts, body_consts, carry = split_operands(operands, params["cond_nconsts"], params["body_nconsts"])
+    carried = carry_fixed_point(carry, lambda known: dependent_outputs(body, [*body_consts, *known]))
     # If the condition depends on a marked operand, the number of turns does, and every result with it.
-    stops = any(dependent_outputs(cond, [*cond_consts, *carried]))
-    return [stops or flag for flag in carried]
+    is_cond_dependent = any(dependent_outputs(cond, [*cond_consts, *carried]))
+    return [is_cond_dependent or flag for flag in carried]
 
 
 def _while_drop_unused(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     if all(used):
         return eqn
     params = eqn.params
-    first, second, body = params["cond_nconsts"], params["body_nconsts"], params["body_jaxpr"]
+    cond_nconsts, body_nconsts, body = params["cond_nconsts"], params["body_nconsts"], params["body_jaxpr"]
     # Values that the condition reads stay in the carry, though no result needs them.
-    tested = [not unread for unread in unused_inputs(params["cond_jaxpr"].jaxpr)[first:]]
+    tested = [not unread for unread in unused_inputs(params["cond_jaxpr"].jaxpr)[cond_nconsts:]]
     start = [a or b for a, b in zip(used, tested, strict=True)]
-    carried = spread_carry(start, lambda known: narrowed(body, known)[1][second:])
+    carried = carry_fixed_point(start, lambda known: narrowed(body, known)[1][body_nconsts:])
     if all(carried):
         return eqn
-    cond, turn = _narrowed_programs(params["cond_jaxpr"], first, body, second, carried)
-    read = narrowed(body, carried)[1][:second]
+    cond, turn = _narrowed_programs(params["cond_jaxpr"], cond_nconsts, body, body_nconsts, carried)
+    read = narrowed(body, carried)[1][:body_nconsts]
     return eqn.replace(
-        invars=only(eqn.invars, [*[True] * first, *read, *carried]),
+        invars=only(eqn.invars, [*[True] * cond_nconsts, *read, *carried]),
         outvars=only(eqn.outvars, carried),
         params={**params, "cond_jaxpr": cond, "body_jaxpr": turn, "body_nconsts": sum(read)},
     )
@@ -287,7 +278,7 @@ def _narrowed_programs(
 _STATE_BYTES, _MIN_ROWS, _MAX_ROWS = 2**20, 64, 512
 
 
-def rows_of(avals: Sequence[ShapedArray], checkpoints: int | None) -> int:
+def stored_states(avals: Sequence[ShapedArray], checkpoints: int | None) -> int:
     """The number of states of these types that reverse mode stores, which is even."""
     if checkpoints is not None:
         # Even, as rows that are full are thinned to half of them.
@@ -307,25 +298,26 @@ def _while_batch(
     cond_nconsts: int,
     body_jaxpr: ClosedJaxpr,
     body_nconsts: int,
-    **how: Any,
+    **options: Any,
 ) -> tuple[list[Any], list[Dim]]:
     both = cond_nconsts + body_nconsts
     cond_dims, body_dims = tuple(dims[:cond_nconsts]), tuple(dims[cond_nconsts:both])
-    loop = batched_loop(axis, cond_jaxpr, cond_dims, body_jaxpr, body_dims, [d is not None for d in dims[both:]])
-    carry_dims: list[Dim] = [0 if there else None for there in loop.carry]
-    carry = place_axes(axis, args[both:], dims[both:], loop.carry)
+    loop = batched_loop(axis, cond_jaxpr, cond_dims, body_jaxpr, body_dims, dims[both:])
+    carry_dims = list(batch_dims(loop.batched))
+    carry = place_axes(axis, args[both:], dims[both:], loop.batched)
     cond_consts, body_consts = args[:cond_nconsts], args[cond_nconsts:both]
-    if loop.stops:
+    if loop.cond_per_example is not None:
         effects = effects_inside({"cond": cond_jaxpr, "body": body_jaxpr})
         refuse_io(effects, "vmap of while_loop", "which goes on for examples that have stopped")
         if compacts(axis, cond_jaxpr, body_jaxpr, args):
-            consts = place_axes(axis, args[:both], dims[:both], [d is not None for d in dims[:both]])
-            first, second = (tuple(None if d is None else 0 for d in some) for some in (cond_dims, body_dims))
-            compacted = Compacted(cond_jaxpr, body_jaxpr, first, second, functools.partial(bind_loop, while_p, **how))
-            return compacted.run(axis.size, consts, carry), carry_dims
+            batched = [d is not None for d in dims[:both]]
+            consts, const_dims = place_axes(axis, args[:both], dims[:both], batched), batch_dims(batched)
+            bind = functools.partial(bind_loop, while_p, **options)
+            loops = CompactedLoop(cond_jaxpr, body_jaxpr, const_dims[:cond_nconsts], const_dims[cond_nconsts:], bind)
+            return loops.run(axis.size, consts, carry), carry_dims
         # The batched body computes the condition too, to keep the values of examples that have stopped.
         body_consts = [*cond_consts, *body_consts]
-    return bind_loop(while_p, loop.cond, cond_consts, loop.body, body_consts, carry, **how), carry_dims
+    return bind_loop(while_p, loop.cond, cond_consts, loop.body, body_consts, carry, **options), carry_dims
 
 
 def _while_steps(
@@ -346,7 +338,7 @@ def _while_checked(
     cond_nconsts: int,
     body_jaxpr: ClosedJaxpr,
     body_nconsts: int,
-    **how: Any,
+    **options: Any,
 ) -> list[Any]:
     both = cond_nconsts + body_nconsts
     cond_consts, body_consts, carry = split_operands(args, cond_nconsts, body_nconsts)
@@ -362,7 +354,8 @@ def _while_checked(
     step = step.replace(jaxpr=step.jaxpr.replace(outvars=step.jaxpr.outvars[:-1]))
     test, _ = checks.program(cond_jaxpr, test_avals, cond_nconsts)
     test = test.replace(jaxpr=test.jaxpr.replace(outvars=test.jaxpr.outvars[-1:]))
-    outs = bind_loop(while_p, test, cond_consts, step, [*cond_consts, *body_consts], [*checks.leaves, *carry], **how)
+    step_consts, carry = [*cond_consts, *body_consts], [*checks.leaves, *carry]
+    outs = bind_loop(while_p, test, cond_consts, step, step_consts, carry, **options)
     return checks.results(outs, tree)
 
 

@@ -18,27 +18,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.jaxpr import ClosedJaxpr
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import ProgramPrimitive
-from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import fill
-from ..._transform.batch import BatchAxis, Dim, place_axes
+from ..._transform.batch import BatchAxis, Dim, batch_dims, place_axes
 from ..._transform.jvp import push_forward
 from ..._transform.linearize import LinearizeTrace
 from ..._transform.padding import pads_programs
-from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, div, mul, rem, sub
+from ..elementwise.families import lower_function
 from ..elementwise.logic import and_, eq, gt, le, lt, or_, select, select_n
 from ..structure.slicing import along, dynamic_update_slice
 from .batched_loop import batched_loop, masked_programs
-from .rows import empty, stacked, write_state
+from .rows import write_state, zero_array
 from .turns import (
     bind_loop,
     jvp_loop,
@@ -78,7 +75,7 @@ def _thinned(rows: Sequence[Any]) -> list[Any]:
 
 def _states_types(*avals: ShapedArray, body_jaxpr: ClosedJaxpr, rows: int, **_: Any) -> list[ShapedArray]:
     outs = body_jaxpr.out_avals
-    return [*outs, *[stacked(a.update(weak_type=False), rows) for a in outs], INDEX, INDEX]
+    return [*outs, *[a.update(weak_type=False).with_axis(0, rows) for a in outs], INDEX, INDEX]
 
 
 def _with_states(
@@ -93,7 +90,7 @@ def _with_states(
     both = cond_nconsts + body_nconsts
     loop = LoopPrograms(cond_jaxpr, args[:cond_nconsts], body_jaxpr, args[cond_nconsts:both])
     carry, n = args[both:], len(args) - both
-    stored = [empty(stacked(a, rows)) for a in body_jaxpr.out_avals]
+    stored = [zero_array(a.with_axis(0, rows)) for a in body_jaxpr.out_avals]
 
     # The first turns have a loop of their own, because an inner loop of one turn takes 0.1 µs more than the turn alone.
     def first(count: Any, *values: Any) -> list[Any]:
@@ -167,7 +164,7 @@ def _in_one_loop(
         stored = [_select(is_row, new, x) for x, new in zip(stored, written, strict=True)]
         return [add(count, _ONE), stride, *loop.turn(values[:n]), *stored]
 
-    stored = [empty(stacked(a, rows)) for a in body_jaxpr.out_avals]
+    stored = [zero_array(a.with_axis(0, rows)) for a in body_jaxpr.out_avals]
     start = [_ZERO, _ONE, *args[both:], *stored]
     count, stride, *values = repeat(lambda _count, _stride, *values: loop.goes_on(values[:n]), turn, start)
     many = and_(gt(stride, _ONE), gt(count, mul(stride, _int32(rows // 2))))
@@ -189,28 +186,22 @@ def _states_batch(
     rows: int,
 ) -> tuple[list[Any], list[Dim]]:
     both = cond_nconsts + body_nconsts
-    flags = [d is not None for d in dims[both:]]
-    b = batched_loop(axis, cond_jaxpr, tuple(dims[:cond_nconsts]), body_jaxpr, tuple(dims[cond_nconsts:both]), flags)
-    carry = place_axes(axis, args[both:], dims[both:], b.carry)
+    cond_dims, body_dims = tuple(dims[:cond_nconsts]), tuple(dims[cond_nconsts:both])
+    loop = batched_loop(axis, cond_jaxpr, cond_dims, body_jaxpr, body_dims, dims[both:])
+    carry = place_axes(axis, args[both:], dims[both:], loop.batched)
     cond_consts, body_consts = args[:cond_nconsts], args[cond_nconsts:both]
     # Where examples stop after different numbers of turns, the body computes the condition too, and has its constants.
-    if b.stops:
+    if loop.cond_per_example is not None:
         body_consts = [*cond_consts, *body_consts]
-    outs = bind_loop(while_states, b.cond, cond_consts, b.body, body_consts, carry, rows=rows)
+    outs = bind_loop(while_states, loop.cond, cond_consts, loop.body, body_consts, carry, rows=rows)
     # Axis 0 of the rows counts the stored states, so their batch is axis 1.
-    last = [0 if there else None for there in b.carry]
-    return outs, [*last, *[1 if there else None for there in b.carry], None, None]
+    return outs, [*batch_dims(loop.batched), *batch_dims(loop.batched, 1), None, None]
 
 
 def _states_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
     # The values of `args` have physical types, so those of keys come from the jaxprs.
     avals = [*params["cond_jaxpr"].in_avals[: params["cond_nconsts"]], *params["body_jaxpr"].in_avals]
-    program, consts = stage(lambda *xs: _with_states(*xs, **params), avals, name="while_states")
-    return lower_jaxpr(f, program, [*constants(f, consts), *args])
-
-
-def constants(f: Function, consts: Sequence[Any]) -> list[Value]:
-    return [f.constant(np.asarray(c), typeof(c).physical) for c in consts]
+    return lower_function(f, lambda *xs: _with_states(*xs, **params), avals, args)
 
 
 while_states = ProgramPrimitive(

@@ -75,7 +75,7 @@ def any_of(columns: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
 def _uniform(
     derive: Callable[[ClosedJaxpr, Any], tuple[ClosedJaxpr, Sequence[Any]]], bodies: Sequence[Body]
 ) -> tuple[list[ClosedJaxpr], Sequence[Any]]:
-    """The programs ``derive(program, keep)``, and their flags (of results, inputs …), which are made equal.
+    """The programs ``derive(program, keep)``, and their flags (of results or inputs), which are made equal.
 
     `keep` is None, or has the flags that must be set.
     """
@@ -99,7 +99,7 @@ def _once_jvp(
 
 
 def _with_tangents(outs: list[Any], tangents: list[Any], present: Sequence[bool]) -> tuple[list[Any], list[Any]]:
-    """The results, which come first among `outs`, and their tangents, of which those `present` are given."""
+    """The results, the first of `outs`, and all of their tangents. `tangents` has those marked in `present`."""
     results = outs[: len(present)]
     return results, fill(tangents, present, [typeof(x) for x in results])
 
@@ -129,9 +129,9 @@ def once_transpose(
     )
     known = [x for x in operands if not is_linear(x)]
     results = iter(prim.rebind([*args[:selectors], *known, *only(cotangents, nonzero)], params, programs))
-    there = iter(present)
-    mine = [(next(results) if next(there) else Zero(x.aval.cotangent())) if is_linear(x) else None for x in operands]
-    return [*[None] * selectors, *mine]
+    flags = iter(present)
+    cts = [(next(results) if next(flags) else Zero(x.aval.cotangent())) if is_linear(x) else None for x in operands]
+    return [*[None] * selectors, *cts]
 
 
 def once_batch(

@@ -91,9 +91,9 @@ class _Runner:
         if shapes is None:
             values = dict(lengths)
             shapes = self.out_shapes[lengths] = [aval_for(a, values).shape for a in self.out_avals]
-        numbers = [length_array(n, config.current().execution_fingerprint) for _, n in lengths]
-        longer = [pad_on_host(x, aval) for x, aval in zip(args, self.in_avals, strict=True)]
-        outs = jit_p.bind(*self.consts, *numbers, *longer, jaxpr=self.program, name=self.name, inline=False)
+        length_arrays = [length_array(n, config.current().execution_fingerprint) for _, n in lengths]
+        padded = [pad_on_host(x, aval) for x, aval in zip(args, self.in_avals, strict=True)]
+        outs = jit_p.bind(*self.consts, *length_arrays, *padded, jaxpr=self.program, name=self.name, inline=False)
         return [cut_on_host(out, shape) for out, shape in zip(outs, shapes, strict=True)]
 
     def accepts(self, args: Sequence[Any]) -> bool:

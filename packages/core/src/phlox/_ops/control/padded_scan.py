@@ -13,7 +13,7 @@ from ..._transform.padding import Padding
 from ..elementwise.arithmetic import add, sub
 from ..elementwise.logic import lt
 from ..structure.shape import reshape
-from .rows import empty, rows_at, stacked, with_rows
+from .rows import rows_at, with_rows, zero_array
 from .turns import repeat, split_operands
 
 _ONE = np.int32(1)
@@ -29,7 +29,10 @@ def scan_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
         last, rows = bind_scan(padding.program(jaxpr), consts, carry, xs, params)
         return [*last, *rows]
     length = padding.length(params["length"])
-    ys = [empty(stacked(padding.aval(a), padding.capacity(params["length"]))) for a in jaxpr.out_avals[num_carry:]]
+    ys = [
+        zero_array(padding.aval(a).with_axis(0, padding.capacity(params["length"])))
+        for a in jaxpr.out_avals[num_carry:]
+    ]
 
     def turn(i: Any, *values: Any) -> list[Any]:
         # A reversed scan begins at the true end, not at the end of the padding.

@@ -33,9 +33,9 @@ from .once import once_drop_unused, once_transpose, runs_once
 Flags = bool | tuple[bool, ...]
 
 
-def _selected(prevent_cse: Flags, there: Sequence[bool]) -> Flags:
-    """The flags of the operands that are selected by `there`."""
-    return prevent_cse if isinstance(prevent_cse, bool) else tuple(only(prevent_cse, there))
+def _selected(prevent_cse: Flags, selected: Sequence[bool]) -> Flags:
+    """The flags of the operands that are marked in `selected`."""
+    return prevent_cse if isinstance(prevent_cse, bool) else tuple(only(prevent_cse, selected))
 
 
 def _remat_eager(*args: Any, jaxpr: ClosedJaxpr, differentiated: bool, **_: Any) -> list[Any]:
@@ -52,8 +52,8 @@ def _remat_lower(
     guarded = only(args, flags)
     if differentiated and guarded:
         # Without a barrier common subexpression elimination would reuse, and so store, the values of the first half.
-        apart = iter(f.barrier(guarded))
-        args = tuple(next(apart) if flag else x for x, flag in zip(args, flags, strict=True))
+        outs = iter(f.barrier(guarded))
+        args = tuple(next(outs) if flag else x for x, flag in zip(args, flags, strict=True))
     return lower_jaxpr(f, jaxpr.jaxpr, args)
 
 

@@ -35,14 +35,15 @@ def _remat_opt_rebuild(
     args: Sequence[Any], params: dict[str, Any], programs: Sequence[ClosedJaxpr], carried: Sequence[Any] = ()
 ) -> Operands:
     """The constants of the function and of its forward rule come first among those of each."""
-    (fun, fwd), own = programs, params["num_fun_consts"]
+    (fun, fwd), num_fun_consts = programs, params["num_fun_consts"]
     changes = {
         "fwd_jaxpr": hoisted(fwd),
         "fun_jaxpr": hoisted(fun),
-        "num_fun_consts": own + len(fun.consts),
+        "num_fun_consts": num_fun_consts + len(fun.consts),
         "num_consts": params["num_consts"] + len(fwd.consts),
     }
-    return [*fun.consts, *args[:own], *fwd.consts, *args[own:]], {**params, **changes}
+    args = [*fun.consts, *args[:num_fun_consts], *fwd.consts, *args[num_fun_consts:]]
+    return args, {**params, **changes}
 
 
 def _as_call(args: Sequence[Any], params: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
@@ -52,13 +53,13 @@ def _as_call(args: Sequence[Any], params: dict[str, Any]) -> tuple[Sequence[Any]
 
 
 def _remat_opt_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    operands, how = _as_call(primals, params)
-    return jit_p.rule("jvp")(operands, _as_call(tangents, params)[0], **how)
+    operands, call_params = _as_call(primals, params)
+    return jit_p.rule("jvp")(operands, _as_call(tangents, params)[0], **call_params)
 
 
 def _remat_opt_linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    operands, how = _as_call(primals, params)
-    return jit_p.rule("linearize")(operands, _as_call(tangents, params)[0], **how)
+    operands, call_params = _as_call(primals, params)
+    return jit_p.rule("linearize")(operands, _as_call(tangents, params)[0], **call_params)
 
 
 def _remat_opt_batch(
@@ -84,12 +85,12 @@ def _remat_opt_batch(
 def _remat_opt_drop_unused(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     params = eqn.params
     fun: ClosedJaxpr = params["fun_jaxpr"]
-    count, own = len(fun.out_avals), params["num_fun_consts"]
+    count, num_fun_consts = len(fun.out_avals), params["num_fun_consts"]
     # The forward rule is needed for its residuals alone. Without one the function itself may be cheaper.
     if any(used[count:]):
         return eqn
     return JaxprEqn(
-        [*eqn.invars[:own], *eqn.invars[own + params["num_consts"] :]],
+        [*eqn.invars[:num_fun_consts], *eqn.invars[num_fun_consts + params["num_consts"] :]],
         eqn.outvars[:count],
         jit_p,
         {"jaxpr": fun, "name": fun.jaxpr.name, "inline": False},

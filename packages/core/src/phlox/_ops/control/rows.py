@@ -53,12 +53,12 @@ def set_rows(x: Any, rows: Any, values: Any) -> Any:
     )
 
 
-def counting(shape: tuple[int, ...], dimension: int = 0) -> Any:
+def index_along(shape: tuple[int, ...], dimension: int = 0) -> Any:
     """The int32 index of each element along `dimension`."""
     return iota(dtype=dtypes.int32, shape=shape, dimension=dimension)
 
 
-def spread(x: Any, shape: tuple[int, ...], *dimensions: int) -> Any:
+def broadcast(x: Any, shape: tuple[int, ...], *dimensions: int) -> Any:
     """`x` broadcast to `shape`, its axes at `dimensions`; a Python number becomes int32."""
     value = dtypes.int32.type(x) if type(x) is int else x
     return broadcast_in_dim(value, shape=shape, broadcast_dimensions=dimensions)
@@ -67,18 +67,8 @@ def spread(x: Any, shape: tuple[int, ...], *dimensions: int) -> Any:
 # --- rows of a type, at one position -------------------------------------------------------------------
 
 
-def stacked(aval: ShapedArray, length: int) -> ShapedArray:
-    """The type of `length` values of type `aval`, stacked along a new first axis."""
-    return aval.with_axis(0, length)
-
-
-def row_of(aval: ShapedArray) -> ShapedArray:
-    """The type of one slice along the first axis."""
-    return aval.without_axis(0)
-
-
-def empty(aval: ShapedArray) -> Any:
-    """An array of zeros of this type, to write results into."""
+def zero_array(aval: ShapedArray) -> Any:
+    """An array of this type, to write results into: of zeros, or of keys whose data are zeros."""
     if is_key(aval):
         return random_wrap(zeros(aval.physical), impl=aval.dtype.impl)
     return zeros(aval.update(weak_type=False))

@@ -25,11 +25,13 @@ from ..elementwise.logic import eq, select
 from ..random.keys import is_key
 from ..reductions.reduce import reduce_min, reduce_or, reduce_sum
 from ..structure.shape import broadcast_in_dim, transpose
-from .rows import counting, spread
+from .rows import broadcast, index_along
 
 
 # Only reverse mode multiplies zero cotangents of rows that have ended by derivatives: the jvp rule replaces nothing.
-def _linearize(primals: Sequence[Any], tangents: Sequence[Any], axes: tuple[int, ...], row: int) -> tuple[Any, Any]:
+def _safe_rows_linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], axes: tuple[int, ...], row: int
+) -> tuple[Any, Any]:
     (goes_on, x), t = primals, tangents[1]
     return _replaced(goes_on, x, axes, row), select(_mask(goes_on, t, axes), t, zeros(typeof(t)))
 
@@ -44,33 +46,33 @@ def rows_that_go_on(goes_on: Any, x: Any) -> Any:
     return x if is_key(typeof(x)) else _replaced(goes_on, x, (0,), 0)
 
 
-def with_safe_rows(turn: ClosedJaxpr) -> ClosedJaxpr:
-    """The turn with its rows replaced, also those of integers, which have no derivative of their own."""
-    if not any(eqn.primitive is safe_rows for eqn in turn.eqns):
-        return turn
+def with_safe_rows(body: ClosedJaxpr) -> ClosedJaxpr:
+    """The body of a loop with its rows replaced at once, as derivatives replace no integers: these have no tangents."""
+    if not any(eqn.primitive is safe_rows for eqn in body.eqns):
+        return body
 
     def run(eqn: JaxprEqn, values: list[Any]) -> Any:
         return (_replaced if eqn.primitive is safe_rows else eqn.primitive.bind)(*values, **eqn.params)
 
     def fun(*args: Any) -> list[Any]:
-        return eval_jaxpr(turn.jaxpr, turn.consts, *args, run=run)
+        return eval_jaxpr(body.jaxpr, body.consts, *args, run=run)
 
-    return memoized(turn.jaxpr, ("safe rows", axis_env.get()), lambda: restage(fun, turn.in_avals, turn.jaxpr))
+    return memoized(body.jaxpr, ("safe rows", axis_env.get()), lambda: restage(fun, body.in_avals, body.jaxpr))
 
 
 def _mask(goes_on: Any, x: Any, axes: tuple[int, ...]) -> Any:
     order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
-    turned = goes_on if order == tuple(range(len(axes))) else transpose(goes_on, permutation=order)
-    return broadcast_in_dim(turned, shape=typeof(x).shape, broadcast_dimensions=tuple(sorted(axes)))
+    mask = goes_on if order == tuple(range(len(axes))) else transpose(goes_on, permutation=order)
+    return broadcast_in_dim(mask, shape=typeof(x).shape, broadcast_dimensions=tuple(sorted(axes)))
 
 
 def _row_that_goes_on(goes_on: Any, x: Any, axes: tuple[int, ...], row: int) -> Any:
     """The first row that goes on, in the place of every row."""
     shape = typeof(goes_on).shape
-    index, rest = counting(shape, row), [i for i in range(len(shape)) if i != row]
+    index, rest = index_along(shape, row), [i for i in range(len(shape)) if i != row]
     # If none goes on, no row is the first and the sums below are zeros. The loop has ended then.
-    first = reduce_min(select(goes_on, index, spread(shape[row], shape)), axes=(row,))
-    is_first = _mask(eq(index, spread(first, shape, *rest)), x, axes)
+    first = reduce_min(select(goes_on, index, broadcast(shape[row], shape)), axes=(row,))
+    is_first = _mask(eq(index, broadcast(first, shape, *rest)), x, axes)
     aval = typeof(x)
     sum_over = reduce_or if aval.dtype == bool else reduce_sum
     one = sum_over(select(is_first, x, zeros(aval.update(weak_type=False))), axes=(axes[row],))
@@ -78,7 +80,7 @@ def _row_that_goes_on(goes_on: Any, x: Any, axes: tuple[int, ...], row: int) -> 
     return broadcast_in_dim(one, shape=aval.shape, broadcast_dimensions=others)
 
 
-def _batch(
+def _safe_rows_batch(
     axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axes: tuple[int, ...], row: int
 ) -> tuple[Any, Dim]:
     (goes_on, x), (mask_dim, dim) = args, dims
@@ -97,9 +99,9 @@ safe_rows = Primitive(
     types=lambda goes_on, x, axes, row: x,
     lower=lambda f, goes_on, x, axes, row: x,
     jvp=linear_jvp(lambda: safe_rows, slice(1, None)),
-    linearize=_linearize,
+    linearize=_safe_rows_linearize,
     transpose=lambda ct, goes_on, x, **_: [None, ct if is_linear(x) else None],
-    batch=_batch,
+    batch=_safe_rows_batch,
     pad=passes,
     nan_checked=False,
 )

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dependent_outputs, hoisted, memoized, narrowed, only, prune
@@ -21,23 +19,22 @@ from ..._ir.key_uses import KeyUses, repeated
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Body, Operands, ProgramPrimitive
-from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, drop_zeros, fill, instantiate, present_arrays, zeros
-from ..._transform.batch import BatchAxis, Dim, place_axes
+from ..._transform.batch import BatchAxis, Dim, batch_dims, place_axes
 from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage
 from ..._transform.residuals import recomputed
 from ..._transform.transpose import is_linear
-from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add as plus, sub
+from ..elementwise.families import lower_function
 from ..elementwise.logic import lt
 from .division import Policy, divide, divided_call
 from .loop import while_p
 from .once import Steps
 from .padded_scan import scan_pad
-from .rows import empty, row_at, rows_at, stacked, with_rows
-from .turns import backward_step, jvp_step, split_operands, spread_carry
+from .rows import row_at, rows_at, with_rows, zero_array
+from .turns import backward_step, carry_fixed_point, jvp_step, split_operands
 
 Params = dict[str, Any]
 
@@ -46,7 +43,7 @@ def _scan_types(
     *avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
 ) -> list[ShapedArray]:
     outs = jaxpr.out_avals
-    return [*outs[:num_carry], *[stacked(a, length) for a in outs[num_carry:]]]
+    return [*outs[:num_carry], *[a.with_axis(0, length) for a in outs[num_carry:]]]
 
 
 # --- as a loop ------------------------------------------------------------------------------------------
@@ -60,7 +57,7 @@ def _as_loop(
 ) -> list[Any]:
     """The scan as a `while` loop with `unroll` steps in each iteration, then the remaining steps."""
     consts, carry, xs = split_operands(args, num_consts, num_carry)
-    ys = [empty(stacked(a, length)) for a in jaxpr.out_avals[num_carry:]]
+    ys = [zero_array(a.with_axis(0, length)) for a in jaxpr.out_avals[num_carry:]]
 
     def steps(
         i: Any, count: int, carry: Sequence[Any], ys: Sequence[Any], xs: Sequence[Any], consts: Sequence[Any]
@@ -109,10 +106,13 @@ def _as_loop(
 
 
 def bind_scan(
-    closed: ClosedJaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], how: Params
+    closed: ClosedJaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], options: Params
 ) -> tuple[list[Any], list[Any]]:
-    """Binds `scan`; constants of the closed jaxpr become operands. Returns the last carry, and the stacked results."""
-    params = {"num_consts": len(consts), "num_carry": len(carry), **how}
+    """Binds `scan`; constants of the closed jaxpr become operands. Returns the last carry, and the stacked results.
+
+    `options` are the parameters `length`, `reverse` and `unroll`.
+    """
+    params = {"num_consts": len(consts), "num_carry": len(carry), **options}
     outs = scan.rebind([*consts, *carry, *xs], params, [closed])
     return outs[: len(carry)], outs[len(carry) :]
 
@@ -137,27 +137,27 @@ def _scan_rebuild(
 
 
 def _scan_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **options: Any
 ) -> tuple[list[Any], list[Any]]:
     has = [type(t) is not Zero for t in tangents]
-    const_has, carry_given, xs_has = map(tuple, split_operands(has, num_consts, num_carry))
+    const_has, start_has, xs_has = map(tuple, split_operands(has, num_consts, num_carry))
     # A carry without a tangent at the start has one as soon as a step gives it one.
-    carry_has = spread_carry(carry_given, lambda known: jvp_jaxpr(jaxpr, (*const_has, *known, *xs_has))[1][:num_carry])
-    outputs = len(jaxpr.out_avals)
-    step, there = jvp_step(jaxpr, const_has, carry_has, xs_has)
+    carry_has = carry_fixed_point(
+        start_has, lambda known: jvp_jaxpr(jaxpr, (*const_has, *known, *xs_has))[1][:num_carry]
+    )
+    step, present = jvp_step(jaxpr, const_has, carry_has, xs_has)
     consts, carry, xs = split_operands(primals, num_consts, num_carry)
     const_tangents, carry_tangents, xs_tangents = split_operands(tangents, num_consts, num_carry)
-    moving = present_arrays(carry_tangents, carry_has)
-    last, rows = bind_scan(
+    last, ys = bind_scan(
         step,
         [*consts, *drop_zeros(const_tangents)],
-        [*carry, *moving],
+        [*carry, *present_arrays(carry_tangents, carry_has)],
         [*xs, *drop_zeros(xs_tangents)],
-        how,
+        options,
     )
-    width = outputs - num_carry
-    outs = [*last[:num_carry], *rows[:width]]
-    return outs, fill([*last[num_carry:], *rows[width:]], there, [typeof(x) for x in outs])
+    width = len(jaxpr.out_avals) - num_carry
+    outs = [*last[:num_carry], *ys[:width]]
+    return outs, fill([*last[num_carry:], *ys[width:]], present, [typeof(x) for x in outs])
 
 
 # --- reverse mode ---------------------------------------------------------------------------------------
@@ -182,33 +182,35 @@ class _Halves(NamedTuple):
 
 
 def _scan_linearize(
-    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **how: Any
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **options: Any
 ) -> tuple[list[Any], list[Any]]:
-    nonzero = [type(t) is not Zero for t in tangents]
-    const_has, carry_given, xs_has = map(tuple, split_operands(nonzero, num_consts, num_carry))
-    carry_has = spread_carry(
-        carry_given,
-        lambda known: linearize_jaxpr(jaxpr, (*const_has, *known, *xs_has)).nonzero[:num_carry],
+    has = [type(t) is not Zero for t in tangents]
+    const_has, start_has, xs_has = map(tuple, split_operands(has, num_consts, num_carry))
+    carry_has = carry_fixed_point(
+        start_has, lambda known: linearize_jaxpr(jaxpr, (*const_has, *known, *xs_has)).nonzero[:num_carry]
     )
     key = ("scan halves", const_has, carry_has, xs_has, axis_env.get())
     halves = memoized(jaxpr.jaxpr, key, lambda: _split(jaxpr, const_has, carry_has, xs_has))
     consts, carry, xs = split_operands(primals, num_consts, num_carry)
     # Once, outside of the loop. A residual of the loop itself would be stored for each step.
-    outer = eval_jaxpr(halves.invariant.jaxpr, halves.invariant.consts, *consts)
-    last, rows = bind_scan(halves.primal, consts, carry, xs, how)
+    invariant = eval_jaxpr(halves.invariant.jaxpr, halves.invariant.consts, *consts)
+    last, ys = bind_scan(halves.primal, consts, carry, xs, options)
     width = len(jaxpr.out_avals) - num_carry
-    outs = [*last, *rows[:width]]
-    sources = {"const": consts, "invariant": outer, "xs": xs, "ys": rows[:width], "left": rows[width:]}
+    outs = [*last, *ys[:width]]
+    sources = {"const": consts, "invariant": invariant, "xs": xs, "ys": ys[:width], "left": ys[width:]}
     fixed = [sources[kind][i] for kind, i in halves.fixed]
     moving = [sources[kind][i] for kind, i in halves.moving]
     if not any(halves.nonzero):
         return outs, [Zero(typeof(x).tangent()) for x in outs]
     const_tangents, carry_tangents, xs_tangents = split_operands(tangents, num_consts, num_carry)
-    going = present_arrays(carry_tangents, carry_has)
-    last_t, rows_t = bind_scan(
-        halves.linear, [*fixed, *drop_zeros(const_tangents)], going, [*moving, *drop_zeros(xs_tangents)], how
+    last_tangents, ys_tangents = bind_scan(
+        halves.linear,
+        [*fixed, *drop_zeros(const_tangents)],
+        present_arrays(carry_tangents, carry_has),
+        [*moving, *drop_zeros(xs_tangents)],
+        options,
     )
-    return outs, fill([*last_t, *rows_t], halves.nonzero, [typeof(x) for x in outs])
+    return outs, fill([*last_tangents, *ys_tangents], halves.nonzero, [typeof(x) for x in outs])
 
 
 def _split(
@@ -216,40 +218,38 @@ def _split(
 ) -> _Halves:
     nconst, ncarry, outputs = len(const_has), len(carry_has), len(jaxpr.out_avals)
     s = linearize_jaxpr(jaxpr, (*const_has, *carry_has, *xs_has))
-    steady = _invariant(s.primal.jaxpr, nconst)
     inner = s.primal.jaxpr
+    steady_vars, steady_eqns = _invariant(inner, nconst)
     invariant_vars: list[Any] = []  # outputs of the primal half that depend on constants alone
     left_vars: list[Any] = []  # residuals of a step that are neither inputs nor results of it
     fixed: list[tuple[str, int]] = []
     moving: list[tuple[str, int]] = []
     residual_indices: list[tuple[bool, int]] = []  # for each residual: whether it is fixed, and its position there
 
-    def keep(row: list[tuple[str, int]], source: tuple[str, int]) -> None:
-        if source not in row:
-            row.append(source)
-        residual_indices.append((row is fixed, row.index(source)))
+    def keep(sources: list[tuple[str, int]], source: tuple[str, int]) -> None:
+        residual_indices.append((sources is fixed, position(sources, source)))
 
-    def position(row: list[Any], var: Any) -> int:
-        if var not in row:
-            row.append(var)
-        return row.index(var)
+    def position(items: list[Any], item: Any) -> int:
+        if item not in items:
+            items.append(item)
+        return items.index(item)
 
-    there: dict[Any, tuple[str, int]] = {v: ("const", i) for i, v in enumerate(inner.invars[:nconst])}
-    there |= {v: ("xs", i) for i, v in enumerate(inner.invars[nconst + ncarry :])}
+    stored: dict[Any, tuple[str, int]] = {v: ("const", i) for i, v in enumerate(inner.invars[:nconst])}
+    stored |= {v: ("xs", i) for i, v in enumerate(inner.invars[nconst + ncarry :])}
     # A result that is an input of the step is stored already.
-    there |= {v: ("ys", i) for i, v in enumerate(inner.outvars[ncarry:outputs]) if type(v) is Var and v not in there}
+    stored |= {v: ("ys", i) for i, v in enumerate(inner.outvars[ncarry:outputs]) if type(v) is Var and v not in stored}
     residuals = [inner.invars[i] if kind == "in" else inner.outvars[i] for kind, i in s.residuals]
     # Inputs and results of the steps exist anyway, and invariant values are computed once: these cost nothing to store.
-    again = recomputed(s.primal, residuals, [*there, *(v for v in steady if v not in there)])
+    again = recomputed(s.primal, residuals, [*stored, *(v for v in steady_vars if v not in stored)])
     for v in again.leaves:
-        if v in there:
-            keep(fixed if there[v][0] == "const" else moving, there[v])
-        elif v in steady:
+        if v in stored:
+            keep(fixed if stored[v][0] == "const" else moving, stored[v])
+        elif v in steady_vars:
             keep(fixed, ("invariant", position(invariant_vars, v)))
         else:
             keep(moving, ("left", position(left_vars, v)))
 
-    invariant, _ = prune(inner.replace(invars=inner.invars[:nconst], outvars=invariant_vars, eqns=steady.eqns))
+    invariant, _ = prune(inner.replace(invars=inner.invars[:nconst], outvars=invariant_vars, eqns=steady_eqns))
     primal, _ = prune(inner.replace(outvars=[*inner.outvars[:outputs], *left_vars]))
     nonzero = (*carry_has, *s.nonzero[ncarry:])
     linear = _linear_step(jaxpr, s, again.program, residual_indices, fixed, moving, const_has, carry_has, xs_has)
@@ -263,20 +263,15 @@ def _split(
     )
 
 
-class _Invariant(set[Var]):
-    """The variables that depend only on the constants of a scan's step, with the equations that compute them."""
-
-    eqns: list[JaxprEqn]
-
-
-def _invariant(jaxpr: Jaxpr, count: int) -> _Invariant:
-    invariant = _Invariant([*jaxpr.constvars, *jaxpr.invars[:count]])
-    invariant.eqns = []
+def _invariant(jaxpr: Jaxpr, num_consts: int) -> tuple[set[Var], list[JaxprEqn]]:
+    """The variables that depend only on the constants of a scan's step, and the equations that compute them."""
+    invariant: set[Var] = {*jaxpr.constvars, *jaxpr.invars[:num_consts]}
+    eqns = []
     for eqn in jaxpr.eqns:
         if not eqn.effects and all(v in invariant for v in eqn.invars if type(v) is Var):
             invariant.update(eqn.outvars)
-            invariant.eqns.append(eqn)
-    return invariant
+            eqns.append(eqn)
+    return invariant, eqns
 
 
 def _linear_step(
@@ -333,34 +328,33 @@ def _scan_transpose(
     """A scan in the other direction, with cotangents of constants (summed) and of the carry as its carry; cotangents of
     slices are its results."""
     linear = tuple(is_linear(x) for x in args)
-    how: Params = {"length": length, "reverse": reverse, "unroll": unroll}
+    options: Params = {"length": length, "reverse": reverse, "unroll": unroll}
     step_params = {"jaxpr": jaxpr, "num_consts": num_consts, "num_carry": num_carry}
     is_carry_linear = _scan_dependent(linear, step_params)[:num_carry]
     if not all(is_carry_linear):
-        return _transpose_mixed(cotangents, args, is_carry_linear, jaxpr, num_consts, num_carry, **how)
+        return _transpose_mixed(cotangents, args, is_carry_linear, jaxpr, num_consts, num_carry, **options)
     consts, carry, xs = split_operands(args, num_consts, num_carry)
-    given_carry, given_ys = list(cotangents[:num_carry]), list(cotangents[num_carry:])
+    ys_cts = cotangents[num_carry:]
     # Cotangents of slices that are `Zero` are not scanned.
-    ys_has = tuple(type(ct) is not Zero for ct in given_ys)
+    ys_has = tuple(type(ct) is not Zero for ct in ys_cts)
     step = memoized(
         jaxpr.jaxpr,
         ("transposed step", linear, num_consts, num_carry, ys_has, axis_env.get()),
         lambda: backward_step(jaxpr, linear, num_consts, num_carry, ys_has),
     )
     sums = [zeros(x.aval.cotangent()) for x in consts if is_linear(x)]
-    going = [instantiate(ct) for ct in given_carry]
     last, rows = bind_scan(
         step,
         [x for x in consts if not is_linear(x)],
-        [*sums, *going],
-        [*[x for x in xs if not is_linear(x)], *drop_zeros(given_ys)],
-        {**how, "reverse": not reverse},
+        [*sums, *map(instantiate, cotangents[:num_carry])],
+        [*[x for x in xs if not is_linear(x)], *drop_zeros(ys_cts)],
+        {**options, "reverse": not reverse},
     )
-    total, came, out = iter(last[: len(sums)]), last[len(sums) :], iter(rows)
+    const_cts, carry_cts, xs_cts = iter(last[: len(sums)]), last[len(sums) :], iter(rows)
     return [
-        *(next(total) if is_linear(x) else None for x in consts),
-        *(ct if is_linear(x) else None for x, ct in zip(carry, came, strict=True)),
-        *(next(out) if is_linear(x) else None for x in xs),
+        *(next(const_cts) if is_linear(x) else None for x in consts),
+        *(ct if is_linear(x) else None for x, ct in zip(carry, carry_cts, strict=True)),
+        *(next(xs_cts) if is_linear(x) else None for x in xs),
     ]
 
 
@@ -371,7 +365,7 @@ def _transpose_mixed(
     jaxpr: ClosedJaxpr,
     num_consts: int,
     num_carry: int,
-    **how: Any,
+    **options: Any,
 ) -> list[Any]:
     """The transpose of a scan whose carry also holds values that are not linear, such as a counter.
 
@@ -391,14 +385,14 @@ def _transpose_mixed(
     )
     fixed = [carry[i] for i in steady]
     start = [carry[i] for i in moving]
-    _, stacks = bind_scan(known_jaxpr, [*only(consts, first), *fixed], start, only(xs, rows), how)
+    _, stacks = bind_scan(known_jaxpr, [*only(consts, first), *fixed], start, only(xs, rows), options)
     results = _scan_transpose(
         [*(cotangents[i] for i in linear), *cotangents[num_carry:]],
         *[*consts, *fixed, *(carry[i] for i in linear), *stacks, *xs],
         jaxpr=step,
         num_consts=num_consts + len(steady),
         num_carry=len(linear),
-        **how,
+        **options,
     )
     const_cts, carry_cts, xs_cts = split_operands(results, num_consts + len(steady), len(linear))
     of_carry = dict(zip(linear, carry_cts, strict=True))
@@ -461,20 +455,20 @@ def _scan_drop_unused(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
         return split_operands(used_inputs, num_consts, num_carry)
 
     # A carry is needed if it is used after the scan, or if the next step reads it.
-    carried = spread_carry(used[:num_carry], lambda known: read(known)[1])
+    carried = carry_fixed_point(used[:num_carry], lambda known: read(known)[1])
     consts, _, xs = read(carried)
     inputs = [*consts, *carried, *xs]
     outputs = [*carried, *used[num_carry:]]
     flags = [False] * len(consts) + [*carried] + [False] * len(xs)
     narrower = narrowed(step, outputs, flags)[0]
-    how = {**params, "jaxpr": narrower, "num_consts": sum(consts), "num_carry": sum(carried)}
-    return eqn.replace(invars=only(eqn.invars, inputs), outvars=only(eqn.outvars, outputs), params=how)
+    params = {**params, "jaxpr": narrower, "num_consts": sum(consts), "num_carry": sum(carried)}
+    return eqn.replace(invars=only(eqn.invars, inputs), outvars=only(eqn.outvars, outputs), params=params)
 
 
 def _scan_dependent(operands: Sequence[bool], params: dict[str, Any]) -> list[bool]:
     step, num_carry = params["jaxpr"].jaxpr, params["num_carry"]
     consts, carry, xs = split_operands(operands, params["num_consts"], num_carry)
-    carried = spread_carry(carry, lambda known: dependent_outputs(step, [*consts, *known, *xs])[:num_carry])
+    carried = carry_fixed_point(carry, lambda known: dependent_outputs(step, [*consts, *known, *xs])[:num_carry])
     return [*carried, *dependent_outputs(step, [*consts, *carried, *xs])[num_carry:]]
 
 
@@ -482,8 +476,8 @@ def _scan_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, lis
     """Saved values of a step become scanned results. Loop-invariant values are not saved, but computed in both halves,
     because they would be stored once for each step."""
     step, params = eqn.params["jaxpr"], eqn.params
-    divided = divide(step, policy, excepted=set(_invariant(step.jaxpr, params["num_consts"]).eqns))
-    return divided_call(eqn, divided, params["num_carry"], lambda v: stacked(v.aval, params["length"]))
+    divided = divide(step, policy, excepted=set(_invariant(step.jaxpr, params["num_consts"])[1]))
+    return divided_call(eqn, divided, params["num_carry"], lambda v: v.aval.with_axis(0, params["length"]))
 
 
 # --- vmap -----------------------------------------------------------------------------------------------
@@ -496,35 +490,33 @@ def _scan_batch(
     jaxpr: ClosedJaxpr,
     num_consts: int,
     num_carry: int,
-    **how: Any,
+    **options: Any,
 ) -> tuple[list[Any], list[Dim]]:
-    const_dims, carry_given, xs_given = split_operands(dims, num_consts, num_carry)
-    xs_dims = [None if d is None else 0 for d in xs_given]
+    const_dims, carry_dims, xs_dims = split_operands(dims, num_consts, num_carry)
+    is_xs_batched = [d is not None for d in xs_dims]
+    slice_dims = batch_dims(is_xs_batched)
 
-    def after(known: tuple[bool, ...]) -> list[bool]:
-        carry_dims = [0 if there else None for there in known]
-        out_dims = batch_jaxpr(jaxpr, axis, (*const_dims, *carry_dims, *xs_dims))[1]
+    def after(batched: tuple[bool, ...]) -> list[bool]:
+        out_dims = batch_jaxpr(jaxpr, axis, (*const_dims, *batch_dims(batched), *slice_dims))[1]
         return [d is not None for d in out_dims[:num_carry]]
 
-    batched = spread_carry([d is not None for d in carry_given], after)
-    carry_dims = [0 if there else None for there in batched]
-    in_dims = (*const_dims, *carry_dims, *xs_dims)
+    batched = carry_fixed_point([d is not None for d in carry_dims], after)
+    in_dims = (*const_dims, *batch_dims(batched), *slice_dims)
     must = (*batched, *[False] * (len(jaxpr.out_avals) - num_carry))
     derived, out_dims = batch_jaxpr(jaxpr, axis, in_dims, must)
     consts, carry, xs = split_operands(args, num_consts, num_carry)
-    carry = place_axes(axis, carry, carry_given, batched)
+    carry = place_axes(axis, carry, carry_dims, batched)
     # Axis 0 of the rows counts the steps, so the batch is axis 1.
-    xs = place_axes(axis, xs, xs_given, [d is not None for d in xs_given], 1)
-    last, rows = bind_scan(derived, consts, carry, xs, how)
+    xs = place_axes(axis, xs, xs_dims, is_xs_batched, 1)
+    last, rows = bind_scan(derived, consts, carry, xs, options)
     return [*last, *rows], [*out_dims[:num_carry], *[None if d is None else 1 for d in out_dims[num_carry:]]]
 
 
 def _scan_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
     jaxpr, both = params["jaxpr"], params["num_consts"] + params["num_carry"]
     # The values of `args` have physical types, so those of keys come from the Jaxpr.
-    avals = [*jaxpr.in_avals[:both], *(stacked(a, params["length"]) for a in jaxpr.in_avals[both:])]
-    loop, consts = stage(lambda *xs: _as_loop(*xs, **params), avals, name=jaxpr.jaxpr.name)
-    return lower_jaxpr(f, loop, [*(f.constant(np.asarray(c), typeof(c).physical) for c in consts), *args])
+    avals = [*jaxpr.in_avals[:both], *(a.with_axis(0, params["length"]) for a in jaxpr.in_avals[both:])]
+    return lower_function(f, lambda *xs: _as_loop(*xs, **params), avals, args)
 
 
 def _scan_steps(

@@ -19,34 +19,33 @@ from ..._ir.jaxpr import ClosedJaxpr, hoisted, memoized, only, with_constants
 from ..._ir.primitive import Primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.program_primitive import Body, Operands as TracedOperands, ProgramPrimitive
-from ..._trace.staging import stage
+from ..._trace.program_primitive import Body, Operands, ProgramPrimitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, drop_zeros, fill, instantiate, present_arrays, zeros
-from ..._transform.batch import BatchAxis, Dim, place_axes, place_axis
+from ..._transform.batch import BatchAxis, Dim, batch_dims, place_axes, place_axis
 from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr
 from ..._transform.jvp import push_forward
 from ..._transform.linearize import LinearizeTrace
 from ..._transform.padding import pads_programs, passes
 from ..._transform.transpose import is_linear
-from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, div, max_, min_, mul, rem, sub
+from ..elementwise.families import lower_function
 from ..elementwise.logic import and_, eq, ge, gt, le, lt, select
 from ..reductions.reduce import reduce_max
 from ..structure.iota import iota
 from ..structure.shape import broadcast_in_dim, convert, squeeze
-from .batched_loop import batched_loop, masked_programs, only_where
-from .loop_states import INDEX, LoopPrograms, constants
+from .batched_loop import batched_loop, masked_programs, update_where
+from .loop_states import INDEX, LoopPrograms
 from .masked import masked_jaxpr
-from .rows import empty, row_at, rows_at, stacked, write_state
-from .turns import backward_step, jvp_body, jvp_step, repeat, split_by, spread_carry, with_ignored_inputs
+from .rows import row_at, rows_at, write_state, zero_array
+from .turns import backward_step, carry_fixed_point, jvp_body, jvp_step, repeat, split_by, with_ignored_inputs
 
 _int32 = dtypes.int32.type
 _ZERO, _ONE = _int32(0), _int32(1)
 
 
-class _Operands(NamedTuple):
+class _Parts(NamedTuple):
     """The operands of `scan_states`, in order; its parameter `lengths` has the lengths of these lists."""
 
     cond_consts: Sequence[Any]
@@ -57,12 +56,12 @@ class _Operands(NamedTuple):
     carry: Sequence[Any]
 
 
-def _split(args: Sequence[Any], lengths: tuple[int, ...]) -> _Operands:
-    return _Operands(*split_by(args, lengths))
+def _split(args: Sequence[Any], lengths: tuple[int, ...]) -> _Parts:
+    return _Parts(*split_by(args, lengths))
 
 
 def _bind_scan_states(
-    cond: ClosedJaxpr, body: ClosedJaxpr, step: ClosedJaxpr, operands: _Operands, reverse: bool
+    cond: ClosedJaxpr, body: ClosedJaxpr, step: ClosedJaxpr, operands: _Parts, reverse: bool
 ) -> list[Any]:
     """Binds `scan_states`; the constants of the jaxprs become operands."""
     params = {"lengths": tuple(map(len, operands)), "reverse": reverse}
@@ -71,13 +70,13 @@ def _bind_scan_states(
 
 def _scan_states_bodies(params: dict[str, Any]) -> list[Body]:
     """Only the step, a user's backward rule, uses references."""
-    step = Body(params["step_jaxpr"], params["lengths"][4])
-    return [Body(params["cond_jaxpr"], None), Body(params["body_jaxpr"], None), step]
+    _, _, _, _, nstep, _ = params["lengths"]
+    return [Body(params["cond_jaxpr"], None), Body(params["body_jaxpr"], None), Body(params["step_jaxpr"], nstep)]
 
 
 def _scan_states_rebuild(
     args: Sequence[Any], params: dict[str, Any], programs: Sequence[ClosedJaxpr], carried: Sequence[Any] = ()
-) -> TracedOperands:
+) -> Operands:
     o, (cond, body, step) = _split(args, params["lengths"]), programs
     o = o._replace(
         cond_consts=[*cond.consts, *o.cond_consts],
@@ -103,23 +102,25 @@ def _as_loops(
     step_jaxpr: ClosedJaxpr,
     lengths: tuple[int, ...],
     reverse: bool,
-    descend: Any = None,
+    differentiated: bool = False,
 ) -> list[Any]:
-    """`scan_states` in terms of `while`; `descend`: the function for the steps in reverse, `_descending` by default."""
+    """`scan_states` in terms of `while`: in a form that is run, or in one that is differentiated."""
     o = _split(args, lengths)
     loop = LoopPrograms(cond_jaxpr, o.cond_consts, body_jaxpr, o.body_consts)
 
     def step(carry: Sequence[Any], state: Sequence[Any]) -> list[Any]:
         return eval_jaxpr(step_jaxpr.jaxpr, step_jaxpr.consts, *o.step_consts, *carry, *state)
 
-    return (descend or _descending if reverse else _ascending)(loop, step, o)
+    if not reverse:
+        return _ascending(loop, step, o)
+    return (_descending_from_rows if differentiated else _descending)(loop, step, o)
 
 
 Step = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
-# Forwards only the first state is read: the loop runs again, beside the steps.
-def _ascending(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
+def _ascending(loop: LoopPrograms, step: Step, o: _Parts) -> list[Any]:
+    """Runs the steps from the first turn to the last. Each turn of the loop runs again, before its step."""
     n, (count, _) = len(o.states), o.counts
 
     def turn(i: Any, *values: Any) -> list[Any]:
@@ -129,7 +130,7 @@ def _ascending(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
     return repeat(lambda i, *_: lt(i, count), turn, start)[n + 1 :]
 
 
-def _descending(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
+def _descending(loop: LoopPrograms, step: Step, o: _Parts) -> list[Any]:
     """Runs the steps from the last turn to the first.
 
     The rows are a stack of states in ascending order; `top` is the row on top, and `turns` has the turn of each row. A
@@ -228,12 +229,11 @@ def _scan_states_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
     avals = [
         *params["cond_jaxpr"].in_avals[:ncond],
         *params["body_jaxpr"].in_avals[:nbody],
-        *[stacked(a, rows) for a in params["body_jaxpr"].out_avals],
+        *[a.with_axis(0, rows) for a in params["body_jaxpr"].out_avals],
         *[INDEX, INDEX],
         *step[: nstep + ncarry],
     ]
-    program, consts = stage(lambda *xs: _as_loops(*xs, **params), avals, name="scan_states")
-    return lower_jaxpr(f, program, [*constants(f, consts), *args])
+    return lower_function(f, lambda *xs: _as_loops(*xs, **params), avals, args)
 
 
 # --- derivatives ----------------------------------------------------------------------------------------
@@ -249,18 +249,19 @@ def _scan_states_jvp(
     reverse: bool,
 ) -> tuple[list[Any], list[Any]]:
     o, t = _split(primals, lengths), _split(tangents, lengths)
-    _, const_has, states_have, _, step_has, given_carry = (tuple(type(x) is not Zero for x in part) for part in t)
-    state_has = spread_carry(states_have, lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
-    carry_has = spread_carry(given_carry, lambda known: jvp_jaxpr(step_jaxpr, (*step_has, *known, *state_has))[1])
+    _, const_has, states_have, _, step_has, start_has = (tuple(type(x) is not Zero for x in part) for part in t)
+    state_has = carry_fixed_point(states_have, lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
+    carry_has = carry_fixed_point(start_has, lambda known: jvp_jaxpr(step_jaxpr, (*step_has, *known, *state_has))[1])
     states = present_arrays(t.states, state_has)
     carry = present_arrays(t.carry, carry_has)
     step, _ = jvp_step(step_jaxpr, step_has, carry_has, state_has)
-    cond = with_ignored_inputs(cond_jaxpr, only(body_tangents(body_jaxpr), state_has))
+    state_tangents = [a.tangent() for a in only(body_jaxpr.out_avals, state_has)]
+    cond = with_ignored_inputs(cond_jaxpr, state_tangents)
     outs = _bind_scan_states(
         cond,
         jvp_body(body_jaxpr, const_has, state_has),
         step,
-        _Operands(
+        _Parts(
             o.cond_consts,
             [*o.body_consts, *drop_zeros(t.body_consts)],
             [*o.states, *states],
@@ -274,18 +275,13 @@ def _scan_states_jvp(
     return outs[:count], fill(outs[count:], carry_has, step_jaxpr.out_avals)
 
 
-def body_tangents(body: ClosedJaxpr) -> list[ShapedArray]:
-    """The types of the tangents of the carry."""
-    return [a.tangent() for a in body.out_avals]
-
-
 def _scan_states_linearize(
     primals: Sequence[Any], tangents: Sequence[Any], **params: Any
 ) -> tuple[list[Any], list[Any]]:
-    return push_forward(LinearizeTrace(), lambda *xs: _as_loops(*xs, **params, descend=_from_rows), primals, tangents)
+    return push_forward(LinearizeTrace(), lambda *xs: _as_loops(*xs, **params, differentiated=True), primals, tangents)
 
 
-def _from_rows(loop: LoopPrograms, step: Step, o: _Operands) -> list[Any]:
+def _descending_from_rows(loop: LoopPrograms, step: Step, o: _Parts) -> list[Any]:
     """As `_descending`, for derivatives of derivatives: each state is computed from the row before it.
 
     The loops are differentiated as such, and those of `_descending` would give a program of ten times the size.
@@ -358,23 +354,22 @@ def _scan_states_batch(
         )
         outs = _row_by_row(run, axis.size, args, dims, step_jaxpr.out_avals)
         return outs, [0] * len(outs)
-    flags = [x is not None for x in d.states]
-    loop = batched_loop(axis, cond_jaxpr, tuple(d.cond_consts), body_jaxpr, tuple(d.body_consts), flags)
-    states = place_axes(axis, o.states, d.states, loop.carry, 1)
-    state_dims = tuple(0 if there else None for there in loop.carry)
+    loop = batched_loop(axis, cond_jaxpr, tuple(d.cond_consts), body_jaxpr, tuple(d.body_consts), d.states)
+    states = place_axes(axis, o.states, d.states, loop.batched, 1)
+    state_dims = batch_dims(loop.batched)
 
-    def after(known: tuple[bool, ...]) -> list[bool]:
-        if loop.stops:
-            return [True] * len(known)
-        carry_dims = (0 if there else None for there in known)
-        return [x is not None for x in batch_jaxpr(step_jaxpr, axis, (*d.step_consts, *carry_dims, *state_dims))[1]]
+    def after(batched: tuple[bool, ...]) -> list[bool]:
+        if loop.cond_per_example is not None:
+            return [True] * len(batched)
+        dims = (*d.step_consts, *batch_dims(batched), *state_dims)
+        return [x is not None for x in batch_jaxpr(step_jaxpr, axis, dims)[1]]
 
-    batched = spread_carry([x is not None for x in d.carry], after)
-    carry_dims = tuple(0 if there else None for there in batched)
+    batched = carry_fixed_point([x is not None for x in d.carry], after)
+    carry_dims = batch_dims(batched)
     step, _ = batch_jaxpr(step_jaxpr, axis, (*d.step_consts, *carry_dims, *state_dims), batched)
     operands = o._replace(states=states, carry=place_axes(axis, o.carry, d.carry, batched))
-    if loop.stops:
-        step = only_where(loop.one_cond, step, len(o.cond_consts), d.step_consts)
+    if loop.cond_per_example is not None:
+        step = update_where(loop.cond_per_example, step, len(o.cond_consts), d.step_consts)
         operands = operands._replace(
             body_consts=[*o.cond_consts, *o.body_consts], step_consts=[*o.cond_consts, *o.step_consts]
         )
@@ -391,7 +386,7 @@ def _row_by_row(
         row = [x if d is None else squeeze(rows_at(x, i, 1), dimensions=(0,)) for x, d in zip(args, dims, strict=True)]
         return [add(i, _ONE), *write_state(outs, run(*row), i)]
 
-    start = [empty(stacked(aval, size)) for aval in avals]
+    start = [zero_array(aval.with_axis(0, size)) for aval in avals]
     return repeat(lambda i, *_: lt(i, _int32(size)), turn, [_ZERO, *start])[1:]
 
 
@@ -399,7 +394,7 @@ def _scan_states_masked(
     mask: Any, *args: Any, step_jaxpr: ClosedJaxpr, lengths: tuple[int, ...], **params: Any
 ) -> list[Any]:
     o = _split(args, lengths)
-    # `cond` has put the counts of other branches beside those of this loop.
+    # `cond` has put the counts of other branches into the rows that do not run this loop.
     ends = zip(o.counts, (_ZERO, _ONE), strict=True)
     counts = [common_count.bind(select(mask, count, end)) for count, end in ends]
     args = tuple(x for part in o._replace(counts=counts) for x in part)

@@ -22,11 +22,13 @@ from ..._transform.jaxprs import jvp_jaxpr, linearize_jaxpr, restage
 from ..._transform.transpose import Linear, backward_pass
 
 
-def spread_carry(flags: Sequence[bool], out_flags: Any) -> tuple[bool, ...]:
+def carry_fixed_point(
+    flags: Sequence[bool], out_flags: Callable[[tuple[bool, ...]], Sequence[bool]]
+) -> tuple[bool, ...]:
     """The least fixed point of `out_flags` that contains `flags`.
 
-    A flag of the carry (it has a tangent, is batched, is used) may set others after one step; `out_flags` maps the
-    flags before a step to those after it.
+    A flag of the carry (it has a tangent, is batched, is used) may set others after one turn; `out_flags` maps the
+    flags before a turn to those after it.
     """
     known = tuple(flags)
     while True:
@@ -84,10 +86,10 @@ def bind_loop(
     body: ClosedJaxpr,
     body_consts: Sequence[Any],
     carry: Sequence[Any],
-    **how: Any,
+    **options: Any,
 ) -> list[Any]:
     """Binds a loop with a condition; the constants of both closed jaxprs become operands."""
-    params = {"cond_nconsts": len(cond_consts), "body_nconsts": len(body_consts), **how}
+    params = {"cond_nconsts": len(cond_consts), "body_nconsts": len(body_consts), **options}
     return loop.rebind([*cond_consts, *body_consts, *carry], params, [cond, body])
 
 
@@ -100,7 +102,7 @@ def jvp_loop(
     cond_nconsts: int,
     body_jaxpr: ClosedJaxpr,
     body_nconsts: int,
-    **how: Any,
+    **options: Any,
 ) -> tuple[list[Any], tuple[bool, ...]]:
     """A loop with a condition that also carries the tangents; and for each carry, whether it has a tangent.
 
@@ -109,12 +111,14 @@ def jvp_loop(
     both = cond_nconsts + body_nconsts
     has = tuple(type(t) is not Zero for t in tangents)
     const_has = has[cond_nconsts:both]
-    carry_has = spread_carry(has[both:], lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
-    moving = present_arrays(tangents[both:], carry_has)
-    cond = with_ignored_inputs(cond_jaxpr, [typeof(t) for t in moving])
+    carry_has = carry_fixed_point(has[both:], lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
+    carry_tangents = present_arrays(tangents[both:], carry_has)
+    cond = with_ignored_inputs(cond_jaxpr, [typeof(t) for t in carry_tangents])
     body_consts = [*primals[cond_nconsts:both], *drop_zeros(tangents[cond_nconsts:both])]
     body = jvp_body(body_jaxpr, const_has, carry_has)
-    outs = bind_loop(loop, cond, primals[:cond_nconsts], body, body_consts, [*primals[both:], *moving], **how)
+    outs = bind_loop(
+        loop, cond, primals[:cond_nconsts], body, body_consts, [*primals[both:], *carry_tangents], **options
+    )
     return outs, carry_has
 
 
@@ -152,7 +156,7 @@ def jvp_step(
     """
     num_consts, num_carry, outputs = len(const_has), len(carry_has), len(jaxpr.out_avals)
     keep = (*carry_has, *[False] * (outputs - num_carry))
-    derived, there = jvp_jaxpr(jaxpr, (*const_has, *carry_has, *xs_has), keep=keep)
+    derived, present = jvp_jaxpr(jaxpr, (*const_has, *carry_has, *xs_has), keep=keep)
 
     def make() -> ClosedJaxpr:
         inputs = len(jaxpr.in_avals)
@@ -160,8 +164,8 @@ def jvp_step(
         starts = [inputs, inputs + counts[0], inputs + counts[0] + counts[1]]
         plain = split_operands(range(inputs), num_consts, num_carry)
         groups = []
-        for mine, start, count in zip(plain, starts, counts, strict=True):
-            groups += [mine, list(range(start, start + count))]
+        for values, start, count in zip(plain, starts, counts, strict=True):
+            groups += [values, list(range(start, start + count))]
         grouped = _with_inputs_in_order(derived, groups, jaxpr.jaxpr)
         # Order of the results: carry, its tangents, slices, their tangents.
         order = [
@@ -172,7 +176,7 @@ def jvp_step(
         ]
         return grouped.replace(jaxpr=grouped.jaxpr.replace(outvars=[grouped.jaxpr.outvars[i] for i in order]))
 
-    return memoized(derived.jaxpr, ("grouped", num_consts, num_carry, axis_env.get()), make), there
+    return memoized(derived.jaxpr, ("grouped", num_consts, num_carry, axis_env.get()), make), present
 
 
 def _with_inputs_in_order(derived: ClosedJaxpr, groups: Sequence[Sequence[int]], name: Jaxpr) -> ClosedJaxpr:
@@ -216,6 +220,11 @@ def linear_turn(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple
 def backward_step(
     jaxpr: ClosedJaxpr, linear: tuple[bool, ...], num_consts: int, num_carry: int, ys_has: tuple[bool, ...]
 ) -> ClosedJaxpr:
+    """The transpose of a step that is linear in the inputs marked in `linear`, as a step.
+
+    It takes the known constants; carries the sums of the cotangents of linear constants, and the cotangents of the
+    carry; and takes known slices, and cotangents of the results marked in `ys_has`, as slices.
+    """
     const_lin, _, xs_lin = split_operands(linear, num_consts, num_carry)
     const_avals, _, xs_avals = split_operands(jaxpr.in_avals, num_consts, num_carry)
     out_avals = [a.cotangent() for a in jaxpr.out_avals]
@@ -227,20 +236,18 @@ def backward_step(
     counts = num_consts - sum(const_lin), len(summed), num_carry, len(xs_avals) - sum(xs_lin), sum(ys_has)
 
     def fun(*args: Any) -> list[Any]:
-        known, sums, going, rows, cts = split_by(args, counts)
-        first, later, ys = iter(known), iter(rows), iter(cts)
-        values = [Linear(a) if lin else next(first) for a, lin in zip(const_avals, const_lin, strict=True)]
+        known_consts, sums, carry_cts, known_xs, ys_cts = map(iter, split_by(args, counts))
+        values = [Linear(a) if lin else next(known_consts) for a, lin in zip(const_avals, const_lin, strict=True)]
         # All carries are linear here: others were made slices or states before.
         values += [Linear(a) for a in jaxpr.out_avals[:num_carry]]
-        values += [Linear(a) if lin else next(later) for a, lin in zip(xs_avals, xs_lin, strict=True)]
-        outgoing = [*going, *(next(ys) if has else Zero(a) for a, has in zip(ys_avals, ys_has, strict=True))]
-        results = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, outgoing)
-        const_cts, carry_cts, xs_cts = split_operands(results, num_consts, num_carry)
-        added = only(const_cts, const_lin)
+        values += [Linear(a) if lin else next(known_xs) for a, lin in zip(xs_avals, xs_lin, strict=True)]
+        out_cts = [*carry_cts, *(next(ys_cts) if has else Zero(a) for a, has in zip(ys_avals, ys_has, strict=True))]
+        results = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, out_cts)
+        in_cts = split_operands(results, num_consts, num_carry)
         return [
-            *[instantiate(add(total, ct)) for total, ct in zip(sums, added, strict=True)],
-            *[instantiate(ct) for ct in carry_cts],
-            *present_arrays(xs_cts, xs_lin),
+            *[instantiate(add(total, ct)) for total, ct in zip(sums, only(in_cts[0], const_lin), strict=True)],
+            *map(instantiate, in_cts[1]),
+            *present_arrays(in_cts[2], xs_lin),
         ]
 
     avals = [

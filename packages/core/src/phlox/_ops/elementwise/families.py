@@ -468,13 +468,20 @@ def lowered_as(fun: Callable[..., Any], many: bool = False) -> Callable[..., Any
             out = fun(*args, **params)
             return out if many else [out]
 
-        jaxpr, consts = stage(flat, [v.aval for v in values])
-        # A lowering rule cannot add operands to its equation, so constants are written into the text.
-        constants = [f.constant(np.asarray(c), typeof(c)) for c in consts]
-        results = lower_jaxpr(f, jaxpr, [*constants, *values])
+        results = lower_function(f, flat, [v.aval for v in values], values)
         return results if many else results[0]
 
     return lower
+
+
+def lower_function(
+    f: Function, fun: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray], values: Sequence[Value]
+) -> list[Value]:
+    """Writes the primitives of a function of arrays of types `avals`, whose physical types `values` have."""
+    jaxpr, consts = stage(fun, avals)
+    # A lowering rule cannot add operands to its equation, so constants are written into the text.
+    constants = [f.constant(np.asarray(c), typeof(c).physical) for c in consts]
+    return lower_jaxpr(f, jaxpr, [*constants, *values])
 
 
 def repeat_to(x: Any, shape: tuple[int, ...]) -> Any:

@@ -29,7 +29,6 @@ from ..._xla.array import logical
 from ..._xla.callbacks import call_host, checked, on_host
 from ..._xla.host_values import as_array
 from ..._xla.text import Function, Value
-from ..control.rows import row_of
 from ..control.scan import scan
 
 
@@ -81,7 +80,7 @@ def _each(
         shared, rows = iter(values[: len(consts)]), iter(values[len(consts) :])
         return primitive.bind(*[next(rows) if there else next(shared) for there in mapped], **params)
 
-    jaxpr, _ = stage(step, [*map(typeof, consts), *(row_of(typeof(x)) for x in xs)], name=primitive.name)
+    jaxpr, _ = stage(step, [*map(typeof, consts), *(typeof(x).without_axis(0) for x in xs)], name=primitive.name)
     # A scan calls the function for the examples in their order, one at a time.
     outs = scan.bind(
         *consts,

@@ -20,7 +20,6 @@ from ..._trace.trace import typeof
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.sharding_types import with_reductions
 from ..._transform.spectra import Decomposition, Followed, Slope, Spectrum, Vectors
-from ..control.rows import row_of
 from ..control.scan import scan
 from ..elementwise.arithmetic import abs_, add, conj, div, mul, real, sqrt, stop_gradient, sub
 from ..elementwise.families import INEXACT, check_kind, literal, same_dtype
@@ -360,7 +359,7 @@ def minus_identity(x: Any) -> Any:
 def loop_over_rows(step: Callable[..., Sequence[Any]], carry: Sequence[Any], xs: Sequence[Any]) -> list[Any]:
     """A loop over the first axis of `xs`: ``step(*carry, *slices) -> [*carry, *results]``; see `scan`."""
     length = typeof(xs[0]).shape[0]
-    jaxpr, consts = stage(step, [*map(typeof, carry), *[row_of(typeof(x)) for x in xs]])
+    jaxpr, consts = stage(step, [*map(typeof, carry), *[typeof(x).without_axis(0) for x in xs]])
     assert not consts
     return scan.bind(
         *carry,

@@ -18,14 +18,14 @@ from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, hoisted
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Operands, ProgramPrimitive
 from ..._transform.array_operations import Zero, add, instantiate, zero_tangent
-from ..._transform.batch import BatchAxis, Dim, place_axes
+from ..._transform.batch import BatchAxis, Dim, batch_dims, place_axes
 from ..._transform.jaxprs import batch_jaxpr
 from ..._transform.jvp import jvp
 from ..._transform.padding import Padding
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
-from ..control.turns import split_by, spread_carry
+from ..control.turns import carry_fixed_point, split_by
 from ..elementwise.arithmetic import neg
 
 
@@ -132,7 +132,7 @@ def _solve_batch(
 
     def batched(closed: ClosedJaxpr, mine: Sequence[Dim], known: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[Dim]]:
         extra = (False,) * (len(closed.out_avals) - len(known))
-        in_dims = (*mine, *(0 if there else None for there in known))
+        in_dims = (*mine, *batch_dims(known))
         return batch_jaxpr(closed, axis, in_dims, (*known, *extra))
 
     def after(known: tuple[bool, ...]) -> list[bool]:
@@ -140,7 +140,7 @@ def _solve_batch(
         return [any(ds[i] is not None for ds in out_dims) for i in range(len(known))]
 
     # x and b have the same types, and each jaxpr maps one to the other, so that both must have the same dims.
-    known = spread_carry([d is not None for d in b_dims], after)
+    known = carry_fixed_point([d is not None for d in b_dims], after)
     derived = LinearSolve.of(lambda closed, mine: batched(closed, mine, known)[0], jaxprs, const_dims)
     out_dims = batched(jaxprs.solve, const_dims.solve, known)[1]
     return _solve_bind(consts, place_axes(axis, b, b_dims, known), derived), out_dims

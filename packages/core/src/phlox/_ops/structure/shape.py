@@ -415,7 +415,7 @@ copy = structural(
 )
 
 
-def own(x: Any) -> Any:
+def as_array_or_tracer(x: Any) -> Any:
     """`x` as an array or tracer: a number or NumPy array becomes a constant of the jaxpr being traced, or an array."""
     # Arrays and tracers are returned at once: this is on the path of every call.
     if isinstance(x, ArrayBase):

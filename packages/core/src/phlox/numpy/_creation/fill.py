@@ -49,7 +49,7 @@ from .from_data import asarray
 @functools.partial(jit, inline=True, static_argnames=("shape", "dtype", "weak"))
 def _full(value: Any, shape: tuple[int, ...], dtype: Any, weak: bool = False) -> Any:
     value = to_dtype(value, dtype, weak)
-    return broadcast_to(value, shape) if shape != type_of(value).shape else ops.own(value)
+    return broadcast_to(value, shape) if shape != type_of(value).shape else ops.as_array_or_tracer(value)
 
 
 def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = None, weak: bool = False) -> Any:
@@ -471,7 +471,9 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     span = subtract(stop, start)
     if num == 0:
         # As in NumPy, the step of fewer than two numbers is nan.
-        return _full(0, shape=_insert(first, at, 0), dtype=dtype), ops.own(np.asarray(np.nan, computed)[()])
+        return _full(0, shape=_insert(first, at, 0), dtype=dtype), ops.as_array_or_tracer(
+            np.asarray(np.nan, computed)[()]
+        )
     if num == 1:
         out, step = expand_dims(first, at), np.asarray(np.nan, computed)[()] if endpoint else span
     else:
@@ -497,7 +499,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     if dtypes.kind(dtype) in "iu":
         # Rounded down, as in NumPy: conversion to integers would round towards zero.
         out = floor(out)
-    return to_dtype(out, dtype), ops.own(step)
+    return to_dtype(out, dtype), ops.as_array_or_tracer(step)
 
 
 def _insert(x: Any, at: int, n: int) -> tuple[int, ...]:

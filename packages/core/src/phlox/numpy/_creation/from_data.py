@@ -367,7 +367,7 @@ def astype(
             DeprecationWarning,
         )
     if out_dtype == type_of(x).dtype and (dtypes.is_extended(out_dtype) or not (copy or type_of(x).weak_type)):
-        return placed(ops.own(x), device)
+        return placed(ops.as_array_or_tracer(x), device)
     return placed(_astype(x, dtype=out_dtype), device)
 
 

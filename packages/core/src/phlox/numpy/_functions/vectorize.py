@@ -10,7 +10,7 @@ from ..._api.batching.vmap import vmap
 from ..._base.errors import ArgumentError, OptionError, ShapeError
 from ..._base.wrapping import wraps
 from ..._operands.checks import check, type_of
-from ..._ops.structure.shape import own
+from ..._ops.structure.shape import as_array_or_tracer
 from .._manipulation.broadcasting import broadcast_shapes
 from .._manipulation.shapes import squeeze
 
@@ -122,7 +122,7 @@ def vectorize(
                 )
             _bind(lengths, core, shape[len(shape) - len(core) :], where)
             loops.append(shape[: len(shape) - len(core)])
-        return _mapped(call, loops)(*_squeezed([own(x) for x in arrays], loops))
+        return _mapped(call, loops)(*_squeezed([as_array_or_tracer(x) for x in arrays], loops))
 
     return wrapped
 

@@ -13,7 +13,7 @@ from ..._ir import dtypes
 from ..._ir.promotion import promote
 from ..._operands.checks import as_shape, check, type_of
 from ..._operands.promotion import to_dtype
-from ..._ops.structure.shape import own
+from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.trace import Tracer
 from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.binary import remainder
@@ -100,4 +100,4 @@ def ravel_multi_index(
         x = clip(x, 0, n - 1) if mode == "clip" else remainder(x, n) if mode == "wrap" else x
         below = shape[i + 1 :] if order == "C" else shape[:i]
         total = total + to_dtype(x, out_dtype) * math.prod(below)
-    return own(total)
+    return as_array_or_tracer(total)

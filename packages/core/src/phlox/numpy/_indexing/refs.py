@@ -13,7 +13,7 @@ from ..._ir.avals import typeof_value
 from ..._ir.primitive import current_trace
 from ..._operands.checks import type_of
 from ..._operands.promotion import to_dtype
-from ..._ops.structure.shape import own
+from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.refs import AbstractRef, Ref
 from ..._trace.staging import stage
 from ..._trace.trace import not_an_array, typeof as type_of_array
@@ -50,7 +50,7 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
         if isinstance(init_val, Ref):
             raise RefError("new_ref of a reference", instead="new_ref(ref[...])")
         raise not_an_array(init_val, "the argument of new_ref")
-    return Ref(AbstractRef(aval, memory_space, kind), own(init_val))
+    return Ref(AbstractRef(aval, memory_space, kind), as_array_or_tracer(init_val))
 
 
 def typeof(x: ArrayLike | Ref) -> Any:
@@ -257,7 +257,7 @@ class RefView:
         """Replaces the elements, as `Ref.write`."""
         if not _is_all(self.idx):
             whole, outer = self.ref.read(trace), self.ref.aval
-            value = own(to_dtype(whole.at[self.idx].set(value), outer.dtype, outer.weak_type))
+            value = as_array_or_tracer(to_dtype(whole.at[self.idx].set(value), outer.dtype, outer.weak_type))
         self.ref.write(trace, value)
 
     def __repr__(self) -> str:
@@ -323,7 +323,7 @@ def _fitting(function: str, ref: Ref | RefView, there: Any, value: Any) -> Any:
             f"{function}: a value of dtype {value_aval.dtype} for {ref.aval}",
             instead=f"value.astype({aval.dtype.name!r})",
         )
-    return own(to_dtype(value, aval.dtype, ref.aval.weak_type))
+    return as_array_or_tracer(to_dtype(value, aval.dtype, ref.aval.weak_type))
 
 
 def _class(aval: Any) -> str:
@@ -339,7 +339,7 @@ def _write(function: str, ref: Ref | RefView, idx: Any, value: Any) -> None:
         return
     index = _checked(ref, idx)
     part = _fitting(function, ref, whole[index], value)
-    ref.write(trace, own(to_dtype(whole.at[index].set(part), ref.aval.dtype, ref.aval.weak_type)))
+    ref.write(trace, as_array_or_tracer(to_dtype(whole.at[index].set(part), ref.aval.dtype, ref.aval.weak_type)))
 
 
 def _text(ref: Ref) -> str:

@@ -53,7 +53,7 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: OutSharding = 
     array = check_one("broadcast_to", array)
     old, new = type_of(array).shape, as_shape(shape, "broadcast_to")
     if old == new:
-        return ops.own(array)
+        return ops.as_array_or_tracer(array)
     offset = len(new) - len(old)
     if offset < 0:
         raise ShapeError(

@@ -149,7 +149,7 @@ def reshape(
     if order != "C":
         instead = "'C', 'F' or 'A'; the shape is one argument, (2, 3)"
         raise OptionError(f"reshape: order={order!r}", instead=instead)
-    return ops.own(a) if new == old else ops.reshape(a, new_sizes=new, dimensions=None)
+    return ops.as_array_or_tracer(a) if new == old else ops.reshape(a, new_sizes=new, dimensions=None)
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
@@ -173,7 +173,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
     a = check_one("ravel", a)
     if order not in ("C", "F"):
         return reshape(a, (type_of(a).size,), order)
-    return ops.own(a) if type_of(a).ndim == 1 else _flat(a) if order == "C" else _flat_from_first(a)
+    return ops.as_array_or_tracer(a) if type_of(a).ndim == 1 else _flat(a) if order == "C" else _flat_from_first(a)
 
 
 @jit(inline=True)
@@ -276,7 +276,7 @@ def _swapped(rank: int, axis1: int, axis2: int) -> tuple[int, ...]:
 
 
 def _permuted(a: Any, order: tuple[int, ...]) -> Any:
-    return ops.own(a) if order == tuple(range(len(order))) else _transposed(a, order)
+    return ops.as_array_or_tracer(a) if order == tuple(range(len(order))) else _transposed(a, order)
 
 
 @jit(inline=True, static_argnums=1)
@@ -359,7 +359,7 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     a = check_one("squeeze", a)
     old = type_of(a).shape
     axes = tuple(i for i, n in enumerate(old) if n == 1) if axis is None else canonical_axes(axis, len(old), "squeeze")
-    return ops.squeeze(a, dimensions=axes) if axes else ops.own(a)
+    return ops.squeeze(a, dimensions=axes) if axes else ops.as_array_or_tracer(a)
 
 
 def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:

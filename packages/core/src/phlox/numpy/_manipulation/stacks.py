@@ -10,7 +10,7 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, AxisError, ShapeError
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, type_of
-from ..._ops.structure.shape import own
+from ..._ops.structure.shape import as_array_or_tracer
 from ...typing import Array, ArrayLike, DTypeLike
 from .._creation.from_data import asarray
 from .joining import array_split, concatenate, rows_of, split
@@ -295,7 +295,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
         return swapaxes(flip(m, second), first, second)
     if turns == 3:
         return flip(swapaxes(m, first, second), second)
-    return flip(m, (first, second)) if turns else own(m)
+    return flip(m, (first, second)) if turns else as_array_or_tracer(m)
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:

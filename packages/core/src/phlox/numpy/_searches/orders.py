@@ -55,7 +55,7 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1, *, batch_size
         raise ShapeError(f"lexsort: keys of one shape, got {', '.join(type_of(k).short for k in keys)}")
     integer = dtypes.canonical(dtypes.int64)
     if not shape:
-        return ops.own(to_dtype(0, integer))
+        return ops.as_array_or_tracer(to_dtype(0, integer))
     return _lexsort(keys, axis=canonical_axis(axis, len(shape), "lexsort"))
 
 

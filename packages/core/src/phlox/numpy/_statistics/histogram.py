@@ -13,7 +13,7 @@ from ..._base.errors import ShapeError
 from ..._base.strictness import composed
 from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.promotion import promote_inexact, to_dtype
-from ..._ops.structure.shape import own
+from ..._ops.structure.shape import as_array_or_tracer
 from ...typing import Array, ArrayLike
 from .._creation.fill import linspace, zeros
 from .._elementwise.binary import divide, subtract
@@ -52,7 +52,7 @@ def histogram_bin_edges(
     (a,) = promote_inexact(a)
     dtype = type_of(a).dtype
     if type_of(bins).ndim == 1:
-        return own(to_dtype(bins, dtype))
+        return as_array_or_tracer(to_dtype(bins, dtype))
     if range is None and 0 in type_of(a).shape:
         range = (0, 1)
     low, high = (r.min(a), r.max(a)) if range is None else [to_dtype(x, dtype) for x in check("histogram", *range)]

@@ -16,7 +16,7 @@ from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, hoisted, memoized
 from ..._trace.axes import axis_env
 from ..._trace.trace import typeof
-from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.batch import BatchAxis, Dim, batch_dims, place_axis
 from ..._transform.jaxprs import batch_jaxpr, restage
 from ..elementwise.arithmetic import add, div, mul, sub
 from ..elementwise.logic import eq, ge, select
@@ -24,7 +24,7 @@ from ..reductions.reduce import reduce_min, reduce_sum
 from ..reductions.running import cumsum
 from ..structure.shape import convert, reshape
 from .costs import cost, elements, obstacle
-from .rows import counting, empty, set_rows, spread, take_rows
+from .rows import broadcast, index_along, set_rows, take_rows, zero_array
 from .scan import scan
 
 Branches = tuple[ClosedJaxpr, ...]
@@ -40,7 +40,7 @@ _MARGIN = 1.5
 _MIN_ROWS = 128
 
 
-def splits(
+def runs_by_chunks(
     axis: BatchAxis, operands: Sequence[Any], dims: Sequence[Dim], branches: Branches, batching: str | None
 ) -> bool:
     """Whether the branches run by chunks of rows, as `batching` says or, if it is None, as costs do.
@@ -102,32 +102,32 @@ class _Layout(NamedTuple):
 def _layout(index: Any, count: int, branches: int, size: int) -> _Layout:
     chunks = _chunk_count(count, branches, size)
     table = (count, branches)
-    takes = eq(spread(index, table, 0), counting(table, 1))
+    takes = eq(broadcast(index, table, 0), index_along(table, 1))
     ones = convert(takes, dtypes.int32)
     # The number of earlier rows that take the same branch.
-    rank = sub(cumsum(ones, axis=0, reverse=False), spread(1, table))
+    rank = sub(cumsum(ones, axis=0, reverse=False), broadcast(1, table))
     counts = reduce_sum(ones, axes=(0,))
     # The number of chunks of each branch, rounded up, and where its chunks begin and end.
-    needed = div(add(counts, spread(size - 1, (branches,))), spread(size, (branches,)))
+    needed = div(add(counts, broadcast(size - 1, (branches,))), broadcast(size, (branches,)))
     end = cumsum(needed, axis=0, reverse=False)
-    start = mul(sub(end, needed), spread(size, (branches,)))
+    start = mul(sub(end, needed), broadcast(size, (branches,)))
     # One column of each row is 1, which the sum selects.
-    place = reduce_sum(mul(ones, add(rank, spread(start, table, 1))), axes=(1,))
-    first = reduce_min(select(takes, counting(table, 0), spread(count - 1, table)), axes=(0,))
+    place = reduce_sum(mul(ones, add(rank, broadcast(start, table, 1))), axes=(1,))
+    first = reduce_min(select(takes, index_along(table, 0), broadcast(count - 1, table)), axes=(0,))
     by_chunk = (chunks, branches)
-    done = convert(ge(counting(by_chunk, 0), spread(end, by_chunk, 1)), dtypes.int32)
+    done = convert(ge(index_along(by_chunk, 0), broadcast(end, by_chunk, 1)), dtypes.int32)
     # A chunk belongs to the branch after those whose chunks end before it. Empty chunks get the number of branches.
     branch = reduce_sum(done, axes=(1,))
-    own = convert(eq(spread(branch, by_chunk, 0), counting(by_chunk, 1)), dtypes.int32)
-    spare = reduce_sum(mul(own, spread(first, by_chunk, 1)), axes=(1,))
-    spare = reshape(spread(spare, (chunks, size), 0), new_sizes=(chunks * size,), dimensions=None)
-    return _Layout(branch, set_rows(spare, place, counting((count,))), place)
+    own = convert(eq(broadcast(branch, by_chunk, 0), index_along(by_chunk, 1)), dtypes.int32)
+    spare = reduce_sum(mul(own, broadcast(first, by_chunk, 1)), axes=(1,))
+    spare = reshape(broadcast(spare, (chunks, size), 0), new_sizes=(chunks * size,), dimensions=None)
+    return _Layout(branch, set_rows(spare, place, index_along((count,))), place)
 
 
 # --- the loop over chunks -------------------------------------------------------------------------------
 
 
-def split(
+def run_by_chunks(
     axis: BatchAxis,
     index: Any,
     operands: Sequence[Any],
@@ -175,7 +175,7 @@ def split(
 
 def _chunk_programs(branches: Branches, axis: BatchAxis, is_row: tuple[bool, ...]) -> Branches:
     """The branches for a chunk of rows, and one for chunks that are not needed, which returns zeros."""
-    dims = tuple(0 if batched else None for batched in is_row)
+    dims = batch_dims(is_row)
     every = (True,) * len(branches[0].out_avals)
     programs = [batch_jaxpr(branch, axis, dims, every)[0] for branch in branches]
     first = programs[0]
@@ -183,7 +183,7 @@ def _chunk_programs(branches: Branches, axis: BatchAxis, is_row: tuple[bool, ...
     def nothing() -> ClosedJaxpr:
         avals: list[ShapedArray] = first.out_avals
         return restage(
-            lambda *_: [empty(aval) for aval in avals], first.in_avals, Jaxpr([], [], [], [], name="no_rows")
+            lambda *_: [zero_array(aval) for aval in avals], first.in_avals, Jaxpr([], [], [], [], name="no_rows")
         )
 
     return (*programs, memoized(first.jaxpr, "no rows", nothing))
