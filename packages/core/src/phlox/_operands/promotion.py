@@ -19,7 +19,7 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.promotion import promote
 from .._ops.structure.numbers import exact, literal_of
-from .._ops.structure.shape import broadcast_in_dim, converted
+from .._ops.structure.shape import broadcast_in_dim, convert_array
 from .._trace.trace import ArrayBase
 from ..typing import Array
 from .checks import checked, type_of
@@ -36,7 +36,7 @@ def to_dtype(x: Any, dtype: Any, weak: bool = False) -> Array:
     if isinstance(x, np.generic | bool | int | float | complex) and not aval.shape:
         value = literal_of(x, dtype)
         return _PYTHON[dtypes.kind(dtype)](value) if weak else exact(value)
-    return converted(x, dtype, weak)
+    return convert_array(x, dtype, weak)
 
 
 def promote_dtypes(*args: Any) -> list[Array]:

@@ -15,7 +15,7 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.primitive import Primitive, primitive
 from .._trace.trace import typeof
-from .sharding_types import laid
+from .sharding_types import reshard_like
 
 
 class Zero:
@@ -46,7 +46,7 @@ def zeros(aval: ShapedArray) -> Any:
         scalar = primitive("convert_element_type").bind(np.int32(0), new_dtype=aval.dtype, weak_type=False)
     scalar = weak_number(scalar) if aval.weak_type and isinstance(scalar, np.generic) else scalar
     array = broadcast_to(scalar, aval.shape) if aval.shape else scalar
-    return array if aval.spec is None else laid(array, aval)
+    return array if aval.spec is None else reshard_like(array, aval)
 
 
 def weak_number(x: Any) -> Any:

@@ -20,7 +20,7 @@ from .._trace.axes import tracked_axes
 from .._trace.refs import accesses
 from .._trace.trace import typeof
 from .array_operations import Zero, zeros
-from .sharding_types import laid
+from .sharding_types import reshard_like
 
 
 def as_varying(x: Any, aval: ShapedArray) -> Any:
@@ -92,7 +92,7 @@ def widen_refs(jaxpr: Jaxpr, axes: frozenset[Any] = frozenset(), read_too: bool 
 
 def as_typed(x: Any, aval: ShapedArray) -> Any:
     """`x`, a value or a cotangent, with the `vma` and the `spec` of `aval`. A `Zero` stays as it is."""
-    return x if type(x) is Zero else laid(as_varying(x, aval), aval)
+    return x if type(x) is Zero else reshard_like(as_varying(x, aval), aval)
 
 
 def as_typed_all(xs: list[Any], avals: Iterable[ShapedArray]) -> list[Any]:

@@ -1,7 +1,7 @@
 """Shardings in types, for transformations: how a value is given a type that says how it is split, or does not.
 
 A tangent is split as its primal value is, and so is a cotangent. Most operations give them such types by themselves;
-where one does not, `laid` reshards. See `_ir.sharding_types` for the types.
+where one does not, `reshard_like` reshards. See `_ir.sharding_types` for the types.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .._ir.sharding_types import NO_REDUCTIONS, any_specs, entries_of, reduction
 from .._trace.trace import typeof
 
 
-def laid(x: Any, aval: ShapedArray) -> Any:
+def reshard_like(x: Any, aval: ShapedArray) -> Any:
     """`x`, split over explicit axes as `aval` is. Anything that is no array stays as it is."""
     have = typeof_value(x)
     if have is None or have.spec is aval.spec or have.dtype == dtypes.float0:
@@ -37,7 +37,7 @@ def with_reductions(x: Any, aval: ShapedArray) -> Any:
         return x
     have, spec = typeof(x), aval.spec
     assert spec is not None
-    return laid(x, have.with_spec(spec_over(spec.mesh, entries_of(have), spec.reductions)))
+    return reshard_like(x, have.with_spec(spec_over(spec.mesh, entries_of(have), spec.reductions)))
 
 
 def with_unreduced(x: Any, aval: ShapedArray) -> Any:
@@ -61,7 +61,7 @@ def unsplit(x: Any) -> Any:
     if have is None or have.spec is None or not hasattr(x, "dtype"):
         return x
     if have.spec.reductions.unreduced:  # the compiler would take a partial result for the array
-        x = laid(x, have.with_spec(spec_over(have.spec.mesh, have.spec.entries)))
+        x = reshard_like(x, have.with_spec(spec_over(have.spec.mesh, have.spec.entries)))
     return primitive("mesh_cast").bind(x, axes=None)
 
 

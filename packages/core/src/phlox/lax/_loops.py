@@ -97,7 +97,7 @@ def while_loop(
     if max_steps is not None:
         if operator.index(max_steps) < 0:
             raise OptionError(f"while_loop: max_steps={max_steps} is negative")
-        # The number of stored states is even, as in `stored_states`, and no loop of few steps needs more rows than steps.
+        # The number of stored states is even, as in `stored_states`. No loop of few steps needs more rows than steps.
         most = max(2, max_steps + max_steps % 2)
         if checkpoints is None or checkpoints > most:
             avals = [typeof(x) for x in flatten(init_val)[0]]

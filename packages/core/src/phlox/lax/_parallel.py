@@ -26,7 +26,7 @@ AxisGroups = Sequence[Sequence[int]] | None
 def names_of(axis_name: AxisName) -> tuple[Any, ...]:
     """The mapped axes that a collective works over, as a tuple. Raises `AxisNameError` for those not in scope."""
     names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
-    ops.in_scope(names)
+    ops.check_bound(names)
     return names
 
 

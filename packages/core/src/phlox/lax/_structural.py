@@ -39,7 +39,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     result_dtype = dtypes.user_dtype(new_dtype)
     # A conversion to the same dtype still removes a weak type.
     x = ops.as_array_or_tracer(wrapped(check_one("convert_element_type", operand), result_dtype))
-    return x if x.aval.dtype == result_dtype and not x.aval.weak_type else ops.converted(x, result_dtype, False)
+    return x if x.aval.dtype == result_dtype and not x.aval.weak_type else ops.convert_array(x, result_dtype, False)
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:

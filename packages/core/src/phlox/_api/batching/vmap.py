@@ -18,7 +18,7 @@ from ..._trace.refs import AbstractRef, Ref, values, write_all
 from ..._trace.trace import typeof
 from ..._transform.array_operations import sum_axes
 from ..._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
-from ..._transform.sharding_types import laid
+from ..._transform.sharding_types import reshard_like
 from ..jit import arguments
 from ..jit.references import check_distinct, find_refs, replaced
 from ..jit.user_functions import FlatFunction, check_returned, user_call
@@ -299,4 +299,4 @@ def _place(x: Any, dim: int | None, out_dim: int | None, axis: BatchAxis) -> Any
 
 def _split_along(x: Any, dim: int, axis: BatchAxis) -> Any:
     """A batch whose mapped axis, at `dim`, is split as that of the arguments."""
-    return laid(x, axis.wider(typeof(x).without_axis(dim), dim))
+    return reshard_like(x, axis.wider(typeof(x).without_axis(dim), dim))

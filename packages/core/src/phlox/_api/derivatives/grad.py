@@ -18,7 +18,7 @@ from ..._ops.elementwise.arithmetic import add
 from ..._ops.elementwise.logic import eq
 from ..._ops.structure.iota import iota
 from ..._ops.structure.numbers import exact
-from ..._ops.structure.shape import converted, reshape
+from ..._ops.structure.shape import convert_array, reshape
 from ..._trace.trace import recorder, typeof
 from ..batching.vmap import vmap
 from ..jit import arguments
@@ -268,7 +268,7 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
     for aval in avals:
         assert aval is not None
         vectors = block_of(total, start, aval)
-        result.append(converted(vectors, aval.dtype, True) if aval.weak_type else vectors)
+        result.append(convert_array(vectors, aval.dtype, True) if aval.weak_type else vectors)
         start += aval.size
     return result
 
@@ -285,7 +285,7 @@ def _recorded_basis(total: int, start: int, aval: ShapedArray) -> Any:
     rows, columns = (iota(dtype=dtypes.int32, shape=(total, aval.size), dimension=axis) for axis in (0, 1))
     # A position is 1 where its column, from `start` on, is its row.
     ones = eq(rows, add(columns, np.int32(start)) if start else columns)
-    block = converted(ones, aval.dtype, False)
+    block = convert_array(ones, aval.dtype, False)
     return block if len(aval.shape) == 1 else reshape(block, new_sizes=(total, *aval.shape), dimensions=None)
 
 
@@ -297,7 +297,7 @@ def _split(x: Any, leaves: Sequence[Any], axis: int, of: Any) -> list[Any]:
     whole, weak_type = typeof(x), typeof(of).weak_type
     # Results have the weak type of what they are derivatives of, as in JAX.
     if whole.weak_type != weak_type:
-        x = converted(x, whole.dtype, weak_type)
+        x = convert_array(x, whole.dtype, weak_type)
     shape = whole.shape
     at = axis % len(shape)
     result, start = [], 0

@@ -14,7 +14,7 @@ from ..._base.wrapping import wraps
 from ..._ir.avals import typeof_value
 from ..._ir.sharding_types import Reductions, spec_over
 from ..._ops.spmd.reshard import mesh_cast
-from ..._transform.sharding_types import laid
+from ..._transform.sharding_types import reshard_like
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
 from ..._xla.partition_spec import PartitionSpec, UnreducedKind
 from ..jit import arguments
@@ -129,7 +129,7 @@ def _drop_axes(tree: Any, axes: tuple[Any, ...]) -> Any:
         unreduced, reduced, kind = aval.spec.reductions
         if unreduced.intersection(axes):
             rest = Reductions(unreduced.difference(axes), reduced, kind)
-            x = laid(x, aval.with_spec(spec_over(aval.spec.mesh, aval.spec.entries, rest)))
+            x = reshard_like(x, aval.with_spec(spec_over(aval.spec.mesh, aval.spec.entries, rest)))
         named = reduced.union(*aval.spec.entries, unreduced)
         return x if named.isdisjoint(axes) else mesh_cast(x, axes=axes)
 

@@ -319,7 +319,7 @@ class _Program:
             outs = flat(*[next(still) if s is None else next(moving) for s in self.specs])
             # Filled while `f` is traced: `out_specs` is a prefix of its result.
             out_specs[:] = self._out_specs(flat.out_tree, outs)
-            return [spmd.leaving(x, spec, tracked) for x, spec in zip(outs, out_specs, strict=True)]
+            return [spmd.as_result(x, spec, tracked) for x, spec in zip(outs, out_specs, strict=True)]
 
         avals = [
             spmd.part_aval(typeof(x), self.mesh, spec, manual, tracked)

@@ -22,7 +22,7 @@ from ..reductions.reduce import Axes, argmax, argmin, reduce_max, reduce_min, re
 from ..reductions.running import cummax, cummin, cumprod, cumsum
 from ..structure.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
 from ..structure.gather import gather_along
-from ..structure.places import first_places
+from ..structure.nonzero import first_places
 from ..structure.scatter import clamp_indices, scatter_add
 from ..structure.sort import sort
 from ..structure.top_k import along_last_axis, top_k

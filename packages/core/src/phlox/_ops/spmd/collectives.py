@@ -43,10 +43,10 @@ def groups(f: Function, axes: Axes) -> np.ndarray:
         raise AxisNameError(f"unbound axis name: {missing[0]!r}", instead="pmap with this axis_name", axis=missing[0])
     sizes = [size for _, size in mesh]
     numbers = np.arange(int(np.prod(sizes))).reshape(sizes)
-    where = [names.index(axis) for axis in axes]
-    rest = [i for i in range(len(sizes)) if i not in where]
-    count = int(np.prod([sizes[i] for i in where]))
-    return numbers.transpose(*rest, *where).reshape(-1, count)
+    grouped = [names.index(axis) for axis in axes]
+    rest = [i for i in range(len(sizes)) if i not in grouped]
+    count = int(np.prod([sizes[i] for i in grouped]))
+    return numbers.transpose(*rest, *grouped).reshape(-1, count)
 
 
 def groups_text(f: Function, axes: Axes, axis_index_groups: Groups = None) -> str:
@@ -77,13 +77,12 @@ def _reduction(
     *,
     jvp: Callable[..., Any],
     transpose: Callable[..., Any] | None = None,
-    count: bool = False,
+    is_sum: bool = False,
     vma: Callable[..., Any] | None = None,
 ) -> Primitive:
     """psum, pmax or pmin: any number of operands, each reduced elementwise over mapped axes.
 
-    `count` is true for a sum: an unmapped operand is multiplied by the number of examples. `vma` is the rule
-    of that name.
+    `vma` is the rule of that name.
     """
 
     def lower(f: Function, *xs: Value, axes: Axes, axis_index_groups: Groups) -> list[Value]:
@@ -92,8 +91,8 @@ def _reduction(
             scalar = shaped((), x.aval.dtype)
             body = f.region([scalar, scalar], lambda g, a, b: [combined(g, op, a, b)])
             # In programs of several partitions a collective without channel and global ids fails when it runs.
-            where = f"{groups_text(f, axes, axis_index_groups)}, {channel(f)}, use_global_device_ids"
-            results.append(f.op("stablehlo.all_reduce", [x], x.aval, where, [body]))
+            attributes = f"{groups_text(f, axes, axis_index_groups)}, {channel(f)}, use_global_device_ids"
+            results.append(f.op("stablehlo.all_reduce", [x], x.aval, attributes, [body]))
         return results
 
     def batch(
@@ -109,7 +108,7 @@ def _reduction(
                 reduced.append(over_batch(x, axes=(d,)))
             else:
                 # All examples hold this value: their sum is a multiple, their extremum the value itself.
-                reduced.append(mul(x, literal(x, axis.size)) if count else x)
+                reduced.append(mul(x, literal(x, axis.size)) if is_sum else x)
         rest = tuple(a for a in axes if a != axis.name)
         return (primitive.bind(*reduced, axes=rest, axis_index_groups=None) if rest else reduced), [None] * len(reduced)
 
@@ -125,8 +124,8 @@ def _reduction(
         batch=batch,
         axes=lambda params: params["axes"],
         eager=lambda *args, axes, axis_index_groups: unbound(axes),
-        nan_checked=count,
-        series="linear" if count else None,
+        nan_checked=is_sum,
+        series="linear" if is_sum else None,
     )
     return primitive
 
@@ -197,8 +196,8 @@ def unbound(axes: Axes) -> Any:
 def _psum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
         outs = make().bind(*primals, **params)
-        moving = [varying_over(t, params["axes"]) for t in tangents if type(t) is not Zero]
-        summed = iter(make().bind(*moving, **params))
+        nonzero = [varying_over(t, params["axes"]) for t in tangents if type(t) is not Zero]
+        summed = iter(make().bind(*nonzero, **params))
         return outs, [
             Zero(typeof(out).tangent()) if type(t) is Zero else next(summed)
             for t, out in zip(tangents, outs, strict=True)
@@ -225,7 +224,7 @@ def _psum_invariant_transpose(cotangents: Sequence[Any], *args: Any, axes: Axes,
 
 
 psum = _reduction(
-    "psum", "stablehlo.add", reduce_sum, jvp=_psum_jvp(lambda: psum), transpose=_psum_transpose, count=True
+    "psum", "stablehlo.add", reduce_sum, jvp=_psum_jvp(lambda: psum), transpose=_psum_transpose, is_sum=True
 )
 psum_invariant = _reduction(
     "psum_invariant",
@@ -233,7 +232,7 @@ psum_invariant = _reduction(
     reduce_sum,
     jvp=_psum_jvp(lambda: psum_invariant),
     transpose=_psum_invariant_transpose,
-    count=True,
+    is_sum=True,
     vma=_without_axes,
 )
 
@@ -281,7 +280,7 @@ def _index_lower(f: Function, axis_name: Any) -> Value:
     if axis_name not in names:
         raise AxisNameError(f"unbound axis name: {axis_name!r}", instead="pmap with this axis_name", axis=axis_name)
     if f.auto:
-        return _index_with_free_axes(f, axis_name)
+        return _index_with_auto_axes(f, axis_name)
     at = names.index(axis_name)
     word = shaped((), dtypes.uint32)
     number = f.op("stablehlo.partition_id", [], word)
@@ -292,10 +291,10 @@ def _index_lower(f: Function, axis_name: Any) -> Value:
     return f.convert(index, dtypes.int32)
 
 
-def _index_with_free_axes(f: Function, axis_name: Any) -> Value:
-    """The index in a program with unmapped mesh axes, along which the compiler partitions: the partition id exists only
-    inside a manual computation over all axes."""
-    # Without free axes: inside of the region all axes are manual.
+def _index_with_auto_axes(f: Function, axis_name: Any) -> Value:
+    """The index in a program that the compiler partitions along some mesh axes: the partition id exists only inside a
+    manual computation over all axes."""
+    # Without automatic axes: inside of the region all axes are manual.
     inner = Function(f.module, f.axes, f.counter, f.indent + "  ")
     index = _index_lower(inner, axis_name)
     name = f.fresh()
@@ -330,7 +329,7 @@ axis_index = Primitive(
 )
 
 
-def in_scope(axes: Axes) -> None:
+def check_bound(axes: Axes) -> None:
     """Raises `AxisNameError` unless every axis is mapped by an enclosing transformation."""
     for axis in axes:
         axis_size(axis)

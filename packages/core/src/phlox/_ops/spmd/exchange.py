@@ -24,7 +24,7 @@ from ..elementwise.arithmetic import mul
 from ..elementwise.families import NUMBER, check_kind, literal
 from ..reductions.reduce import combined, reduce_sum
 from ..structure.shape import concatenate, reshape
-from ..structure.slicing import slice_
+from ..structure.slicing import along
 from .collectives import Axes, Groups, channel, groups, groups_text, ints_of_rows, unbound, varying_over
 
 Params = dict[str, Any]
@@ -400,18 +400,14 @@ def _ppermute_over_batch(axis: BatchAxis, x: Any, dim: Dim, perm: Pairs) -> tupl
         if len(perm) == axis.size:
             return x, None
         x, dim = insert_axis(x, axis.size, 0), 0
-    source = {t: s for s, t in perm}
-    shape = typeof(x).shape
+    sources = {t: s for s, t in perm}
 
-    # Examples that receive nothing are zeros.
-    def part(place: int | None) -> Any:
-        at = place or 0
-        lo, hi = [0] * len(shape), list(shape)
-        lo[dim], hi[dim] = at, at + 1
-        piece = slice_(x, start_indices=tuple(lo), limit_indices=tuple(hi), strides=None)
-        return zeros(typeof(piece)) if place is None else piece
+    def received(target: int) -> Any:
+        source = sources.get(target, 0)
+        part = along(x, dim, source, source + 1)
+        return part if target in sources else zeros(typeof(part))
 
-    return concatenate(*[part(source.get(i)) for i in range(axis.size)], dimension=dim), dim
+    return concatenate(*map(received, range(axis.size)), dimension=dim), dim
 
 
 ppermute = _exchange(

@@ -1,5 +1,5 @@
-"""Functions of which each device computes what belongs to its parts of the operands: a part of the result, or a partial
-result."""
+"""Runs a function on each device's parts of its operands, as a `shard_map`, to get parts of the result or partial
+results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
 from ..._ir.sharding_types import Entries, Reductions, entries_of, over, reductions_of, spec_over
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
-from ..._transform.sharding_types import laid, unsplit, with_devices
+from ..._transform.sharding_types import reshard_like, unsplit, with_devices
 from ..._xla.mesh import current_mesh
 from ..._xla.partition_spec import PartitionSpec
 from . import axis_states
@@ -26,7 +26,7 @@ def map_parts(
     axes: frozenset[Any],
 ) -> Any:
     """``fun(*operands)``, split by `entries` and `unreduced`. Each device along `axes` calls `fun` on its parts of the
-    operands. None if this gives no parts of the result."""
+    operands. Returns None if the results of the devices have not the shape of parts of the whole result."""
     operands = [_reduced_along(x, axes) for x in operands]
     avals = [typeof(x) for x in operands]
     spec = next(a.spec for a in avals if a.spec is not None)
@@ -46,18 +46,18 @@ def map_parts(
         aval = typeof(out)
         if aval.shape != expected:
             raise ShapeError(f"a part of shape {aval.shape} of a result with parts of shape {expected}")
-        out = laid(out, aval.with_spec(spec_over(current_mesh().abstract_mesh, rest)))  # type: ignore[union-attr]
+        out = reshard_like(out, aval.with_spec(spec_over(current_mesh().abstract_mesh, rest)))  # type: ignore[union-attr]
         return [axis_states.cast(out, partial, "unreduced") if partial else out]
 
-    within = ManualAxes(mesh, manual, True)
+    manual_axes = ManualAxes(mesh, manual, True)
     try:
-        with within.inside():
+        with manual_axes.inside():
             parts = [part_aval(a, mesh, spec, manual, manual) for a, spec in zip(avals, in_specs, strict=True)]
             jaxpr, consts = stage(compute, parts)
     except ShapeError:
         return None
     in_specs = [*[PartitionSpec()] * len(consts), *in_specs]
-    return within.bind(ClosedJaxpr(hoist_consts(jaxpr)), [*consts, *operands], in_specs, [out_spec])[0]
+    return manual_axes.bind(ClosedJaxpr(hoist_consts(jaxpr)), [*consts, *operands], in_specs, [out_spec])[0]
 
 
 def _reduced_along(x: Any, axes: frozenset[Any]) -> Any:
@@ -70,4 +70,4 @@ def _reduced_along(x: Any, axes: frozenset[Any]) -> Any:
     if aval.spec is None:
         return x
     reductions = Reductions(reduced=aval.spec.reductions.reduced & axes)
-    return laid(x, aval.with_spec(spec_over(aval.spec.mesh, aval.spec.entries, reductions)))
+    return reshard_like(x, aval.with_spec(spec_over(aval.spec.mesh, aval.spec.entries, reductions)))

@@ -1,5 +1,5 @@
-"""The primitives `reshard`, `to_memory` and `layout_constraint`: the identity, whose result has the sharding of a
-PartitionSpec on a mesh, lies in memory of another kind, or has its elements in another order."""
+"""The primitives `reshard`, `mesh_cast`, `to_memory` and `layout_constraint`: the identity, whose result has another
+sharding, a type without some explicit axes, another kind of memory, or another order of its elements in memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def insert_entry(spec: PartitionSpec, dim: Dim, names: tuple[Any, ...] = ()) -> 
     return spec.update((*before, entry, *spec[dim:]))
 
 
-def _lower(f: Function, x: Value, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Value:
+def _reshard_lower(f: Function, x: Value, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Value:
     if mesh.size == 1:
         return x
 
@@ -73,11 +73,11 @@ def _lower(f: Function, x: Value, mesh: Mesh | AbstractMesh, spec: PartitionSpec
     return manual_computation(f, mesh, tuple(spec.unreduced), operands, [(x.aval, sharding(spec))], body)[0]
 
 
-def _types(aval: ShapedArray, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> ShapedArray:
+def _reshard_types(aval: ShapedArray, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> ShapedArray:
     return aval.with_spec(spec_of(NamedSharding(mesh, spec), aval.ndim))
 
 
-def _eager(x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Any:
+def _reshard_eager(x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Any:
     # Only the compiler can choose how an axis is split.
     if UNCONSTRAINED in spec:
         return reshard_p.compiled(x, mesh=mesh, spec=spec)
@@ -91,7 +91,7 @@ def _eager(x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Any:
     return move(x, NamedSharding(mesh, spec))
 
 
-def _transpose(ct: Any, x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[Any]:
+def _reshard_transpose(ct: Any, x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[Any]:
     # Where types say how the operand is split, its cotangent is resharded to that by `backward_pass`; elsewhere it is
     # split as the result is. An operand whose type says nothing may be split in any way.
     if not mesh.explicit_axes:
@@ -99,7 +99,7 @@ def _transpose(ct: Any, x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) 
     return [unsplit(ct) if x.aval.spec is None else ct]
 
 
-def _batch(
+def _reshard_batch(
     axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], mesh: Mesh | AbstractMesh, spec: PartitionSpec
 ) -> tuple[Any, Dim]:
     return reshard_p.bind(*args, mesh=mesh, spec=insert_entry(spec, dims[0], axis.split)), dims[0]
@@ -107,13 +107,13 @@ def _batch(
 
 reshard_p = Primitive(
     "reshard",
-    types=_types,
+    types=_reshard_types,
     sharding=sharding_in_types,
-    lower=_lower,
+    lower=_reshard_lower,
     jvp=linear_jvp(lambda: reshard_p),
-    transpose=_transpose,
-    batch=_batch,
-    eager=_eager,
+    transpose=_reshard_transpose,
+    batch=_reshard_batch,
+    eager=_reshard_eager,
     extend=lambda params, trailing, *avals: params,
     keys=passes,
     nan_checked=False,

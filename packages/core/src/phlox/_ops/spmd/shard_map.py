@@ -59,10 +59,8 @@ define_on_demand(f"{__package__}.axis_states", "manual_cast")
 define_on_demand(f"{__package__}.axis_states", "unreduced_psum")
 
 
-def _scaled(shape: tuple[int, ...], mesh: Mesh, spec: PartitionSpec, into_parts: bool) -> tuple[int, ...]:
+def _part_shape(shape: tuple[int, ...], mesh: Mesh, spec: PartitionSpec) -> tuple[int, ...]:
     pieces = tiles(mesh, spec, len(shape))
-    if not into_parts:
-        return tuple(n * k for n, k in zip(shape, pieces, strict=True))
     for axis, (n, k) in enumerate(zip(shape, pieces, strict=True)):
         if n % k:
             raise ShapeError(f"axis {axis} of an array of shape {shape} cannot be split evenly over {k} devices")
@@ -75,8 +73,8 @@ def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: Names,
 
     Raises `ShardingTypeError` if the type of the array says that it is split otherwise than by `spec`.
     """
-    vma = aval.vma | (_named(spec) & frozenset(tracked))
-    part = aval.update(shape=_scaled(aval.shape, mesh, spec, True), vma=vma)
+    vma = aval.vma | (_axes_in(spec) & frozenset(tracked))
+    part = aval.update(shape=_part_shape(aval.shape, mesh, spec), vma=vma)
     _check_reductions("in_specs", spec, aval, frozenset(manual))
     if aval.spec is None:
         return part
@@ -127,20 +125,20 @@ def _cotangent_spec(spec: PartitionSpec) -> PartitionSpec:
     return PartitionSpec(*spec.partitions, unreduced=spec.reduced, reduced=spec.unreduced)
 
 
-def _named(spec: PartitionSpec) -> frozenset[Any]:
+def _axes_in(spec: PartitionSpec) -> frozenset[Any]:
     """The mesh axes that a spec splits over."""
     return frozenset(axis for entry in spec for axis in axes_of(entry))
 
 
-def leaving(x: Any, spec: PartitionSpec, tracked: Names) -> Any:
+def as_result(x: Any, spec: PartitionSpec, tracked: Names) -> Any:
     """A result of one device, declared as varying along the tracked axes over which the results are put together.
 
-    Raises `OptionError` if it varies along others: which device's result is meant?
+    Raises `OptionError` if it varies along others, as `spec` does not say which device's result is meant.
     """
     aval = typeof(x)
     if tracked:
         _check_reductions("out_specs", spec, aval, frozenset(tracked))
-    more = aval.vma & frozenset(tracked) - _named(spec)
+    more = aval.vma & frozenset(tracked) - _axes_in(spec)
     if more:
         names = ", ".join(repr(axis) for axis in tracked if axis in more)
         raise OptionError(
@@ -149,7 +147,7 @@ def leaving(x: Any, spec: PartitionSpec, tracked: Names) -> Any:
             instead="psum or pmean of the result; the axis in out_specs; or check_vma=False if the results are equal",
             spec=spec,
         )
-    return as_varying(x, aval.varying(aval.vma | (_named(spec) & frozenset(tracked))))
+    return as_varying(x, aval.varying(aval.vma | (_axes_in(spec) & frozenset(tracked))))
 
 
 class ManualAxes(NamedTuple):
@@ -181,7 +179,7 @@ class ManualAxes(NamedTuple):
         specs = {"in_specs": tuple(in_specs), "out_specs": tuple(out_specs)}
         return shard_map.rebind(args, {**self._asdict(), **specs}, [jaxpr])
 
-    def stacked(self, avals: Sequence[ShapedArray]) -> Specs:
+    def stacked_specs(self, avals: Sequence[ShapedArray]) -> Specs:
         """The specs of results that get a new leading axis, as they differ between devices: it is split over the manual
         axes along which they vary."""
         if not self.check_vma:
@@ -192,9 +190,9 @@ class ManualAxes(NamedTuple):
             for unreduced, reduced in [manual_reductions(a)]
         )
 
-    def unmapped(self, spec: PartitionSpec) -> Names:
-        """Manual axes over which a spec does not split: along them the array is replicated."""
-        used = _named(spec) | spec.unreduced | spec.reduced
+    def replicated_over(self, spec: PartitionSpec) -> Names:
+        """The manual axes along which an array with this spec is replicated."""
+        used = _axes_in(spec) | spec.unreduced | spec.reduced
         return tuple(axis for axis in self.manual if axis not in used)
 
 
@@ -214,7 +212,8 @@ def _shard_map_types(
 ) -> list[ShapedArray]:
     outs = []
     for a, spec in zip(jaxpr.out_avals, out_specs, strict=True):
-        whole = a.update(shape=_scaled(a.shape, mesh, spec, False), vma=a.vma - frozenset(manual))
+        shape = tuple(n * k for n, k in zip(a.shape, tiles(mesh, spec, a.ndim), strict=True))
+        whole = a.update(shape=shape, vma=a.vma - frozenset(manual))
         split = [tuple(n for n in entry if n in mesh.explicit_axes) for entry in _whole_entries(spec, a)]
         outs.append(whole.with_spec(spec_over(mesh.abstract_mesh, split, _whole_reductions(spec, a))))
     return outs
@@ -253,9 +252,14 @@ def _shard_map_lower(
 
 
 def _shard_map_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **how: Any
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    jaxpr: ClosedJaxpr,
+    in_specs: Specs,
+    out_specs: Specs,
+    **params: Any,
 ) -> tuple[list[Any], list[Any]]:
-    axes = ManualAxes(**how)
+    axes = ManualAxes(**params)
     nonzero = tuple(type(t) is not Zero for t in tangents)
     with axes.inside():
         derived, present = jvp_jaxpr(jaxpr, nonzero)
@@ -268,15 +272,20 @@ def _shard_map_jvp(
 
 
 def _shard_map_linearize(
-    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **how: Any
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    jaxpr: ClosedJaxpr,
+    in_specs: Specs,
+    out_specs: Specs,
+    **params: Any,
 ) -> tuple[list[Any], list[Any]]:
-    axes = ManualAxes(**how)
+    axes = ManualAxes(**params)
     nonzero = tuple(type(t) is not Zero for t in tangents)
     with axes.inside():
         split = linearize_jaxpr(jaxpr, nonzero)
         count = len(out_specs)
         # Residuals have no spec of the user's. Each device's residual is a slice along a new leading axis.
-        stacked = axes.stacked(split.primal.out_avals[count:])
+        stacked = axes.stacked_specs(split.primal.out_avals[count:])
 
         def with_axis(*xs: Any) -> list[Any]:
             outs = eval_jaxpr(split.primal.jaxpr, split.primal.consts, *xs)
@@ -284,35 +293,34 @@ def _shard_map_linearize(
 
         primal = restage(with_axis, split.primal.in_avals, jaxpr.jaxpr)
         # Residuals that are operands or results keep their specs, and have no new axis.
-        fresh = [kind == "out" and i >= count for kind, i in split.residuals]
+        has_new_axis = [kind == "out" and i >= count for kind, i in split.residuals]
+        has_new_axis += [False] * (len(split.linear.in_avals) - len(has_new_axis))
 
         def without_axis(*xs: Any) -> list[Any]:
             plain = [
-                reshape(x, new_sizes=typeof(x).shape[1:], dimensions=None) if i < len(fresh) and fresh[i] else x
-                for i, x in enumerate(xs)
+                reshape(x, new_sizes=typeof(x).shape[1:], dimensions=None) if flag else x
+                for x, flag in zip(xs, has_new_axis, strict=True)
             ]
             return eval_jaxpr(split.linear.jaxpr, split.linear.consts, *plain)
 
-        in_avals = [
-            a.with_axis(0, 1) if i < len(fresh) and fresh[i] else a for i, a in enumerate(split.linear.in_avals)
-        ]
-        linear = restage(without_axis, in_avals, jaxpr.jaxpr)
+        avals = [a.with_axis(0, 1) if flag else a for a, flag in zip(split.linear.in_avals, has_new_axis, strict=True)]
+        linear = restage(without_axis, avals, jaxpr.jaxpr)
     results = axes.bind(primal, primals, in_specs, (*out_specs, *stacked))
     sources: dict[str, Sequence[Any]] = {"in": primals, "out": results}
     specs = {"in": in_specs, "out": (*out_specs, *stacked)}
     residuals = [sources[kind][i] for kind, i in split.residuals]
     linear_specs = [specs[kind][i] for kind, i in split.residuals]
     linear_specs += only(in_specs, nonzero)
-    tangent_specs = tuple(only(out_specs, split.nonzero))
-    nonzero_tangents = drop_zeros(tangents)
-    outs = (
-        axes.bind(linear, [*residuals, *nonzero_tangents], tuple(linear_specs), tangent_specs) if tangent_specs else []
-    )
+    tangent_specs = only(out_specs, split.nonzero)
+    operands = [*residuals, *drop_zeros(tangents)]
+    outs = axes.bind(linear, operands, linear_specs, tangent_specs) if tangent_specs else []
     return results[:count], fill(outs, split.nonzero, [typeof(x) for x in results[:count]])
 
 
-def _shard_map_expose(*args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **how: Any) -> list[list[Any]]:
-    axes = ManualAxes(**how)
+def _shard_map_expose(
+    *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **params: Any
+) -> list[list[Any]]:
+    axes = ManualAxes(**params)
     counts: list[int] = []
 
     def all_results(*xs: Any) -> list[Any]:
@@ -330,14 +338,14 @@ def _shard_map_expose(*args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs
 
     with axes.inside():
         exposed = restage(all_results, jaxpr.in_avals, jaxpr.jaxpr)
-    outs = iter(axes.bind(exposed, args, in_specs, axes.stacked(exposed.out_avals)))
+    outs = iter(axes.bind(exposed, args, in_specs, axes.stacked_specs(exposed.out_avals)))
     return [[next(outs) for _ in range(count)] for count in counts]
 
 
 def _shard_map_transpose(
-    cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **how: Any
+    cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **params: Any
 ) -> list[Any]:
-    axes = ManualAxes(**how)
+    axes = ManualAxes(**params)
     linear = tuple(is_linear(x) for x in args)
     nonzero = tuple(type(ct) is not Zero for ct in cotangents)
     ct_specs = [*map(_cotangent_spec, only(out_specs, nonzero))]
@@ -353,23 +361,23 @@ def _shard_map_transpose(
             # replicated operand is the sum over devices.
             # Where types track how values vary, `backward_pass` has done both.
             for i, spec in enumerate(ct_specs):
-                copies = () if axes.check_vma else axes.unmapped(spec)
+                copies = () if axes.check_vma else axes.replicated_over(spec)
                 if copies:
                     cts[i] = div(cts[i], literal(cts[i], math.prod(axes.mesh.shape[axis] for axis in copies)))
             outs = eval_jaxpr(derived.jaxpr, derived.consts, *values, *cts)
             if axes.check_vma:
                 return outs
             return [
-                psum.bind(x, axes=copies, axis_index_groups=None)[0] if (copies := axes.unmapped(spec)) else x
+                psum.bind(x, axes=copies, axis_index_groups=None)[0] if (copies := axes.replicated_over(spec)) else x
                 for x, spec in zip(outs, result_specs, strict=True)
             ]
 
         program = restage(adjusted, derived.in_avals, jaxpr.jaxpr, may_use_refs=True)
     operands = [x for x in args if not is_linear(x)] + [ct for ct in cotangents if type(ct) is not Zero]
     operand_cotangents = iter(axes.bind(program, operands, (*arg_specs, *ct_specs), tuple(result_specs)))
-    there = iter(present)
+    flags = iter(present)
     return [
-        (next(operand_cotangents) if next(there) else Zero(x.aval.cotangent())) if is_linear(x) else None for x in args
+        (next(operand_cotangents) if next(flags) else Zero(x.aval.cotangent())) if is_linear(x) else None for x in args
     ]
 
 
@@ -380,9 +388,9 @@ def _shard_map_batch(
     jaxpr: ClosedJaxpr,
     in_specs: Specs,
     out_specs: Specs,
-    **how: Any,
+    **params: Any,
 ) -> tuple[list[Any], list[Dim]]:
-    axes = ManualAxes(**how)
+    axes = ManualAxes(**params)
     pieces = math.prod(axes.mesh.shape[name] for name in axis.spmd)
     if axis.size % pieces:
         raise ShapeError(f"a batch of {axis.size} cannot be split evenly over {pieces} devices (spmd_axis_name)")
@@ -400,10 +408,10 @@ def _shard_map_batch(
 
 
 def _shard_map_masked(
-    mask: Any, *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **how: Any
+    mask: Any, *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **params: Any
 ) -> list[Any]:
     """The mask is equal on all devices."""
-    axes = ManualAxes(**how)
+    axes = ManualAxes(**params)
     spec = PartitionSpec()
     with axes.inside():
         program = masked_jaxpr(jaxpr, part_aval(typeof(mask), axes.mesh, spec, axes.manual))
@@ -411,10 +419,10 @@ def _shard_map_masked(
 
 
 def _shard_map_checked(
-    checks: Any, *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **how: Any
+    checks: Any, *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **params: Any
 ) -> list[Any]:
     """Each device has its own `Error`; the result is that of the first device with an error."""
-    axes = ManualAxes(**how)
+    axes = ManualAxes(**params)
     leaves = checks.leaves
     with axes.inside():
         program, tree = checks.program(jaxpr, jaxpr.in_avals)

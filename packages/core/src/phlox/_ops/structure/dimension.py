@@ -13,11 +13,11 @@ from ..._transform.padding import Padding
 from ..._xla.text import Function, Value
 
 
-def _types(dim: Any) -> ShapedArray:
+def _dim_as_value_types(dim: Any) -> ShapedArray:
     return scalar_aval(int)
 
 
-def _lower(f: Function, dim: Any) -> Value:
+def _dim_as_value_lower(f: Function, dim: Any) -> Value:
     if isinstance(dim, SymbolicDim):
         raise InconclusiveDimensionOperation(
             f"the symbolic dimension {dim} has no value where it is computed with",
@@ -34,7 +34,12 @@ def _dim_as_value_pad(padding: Padding, eqn: JaxprEqn) -> Any:
 
 
 dim_as_value = Primitive(
-    "dim_as_value", types=_types, lower=_lower, pad=_dim_as_value_pad, nan_checked=False, light=True
+    "dim_as_value",
+    types=_dim_as_value_types,
+    lower=_dim_as_value_lower,
+    pad=_dim_as_value_pad,
+    nan_checked=False,
+    light=True,
 )
 
 SymbolicDim.as_value = lambda self: dim_as_value.bind(dim=self)

@@ -69,6 +69,8 @@ class GatherDimensionNumbers(NamedTuple):
 class ScatterDimensionNumbers(NamedTuple):
     """How the axes of operand, indices and updates of a scatter correspond; see StableHLO's scatter.
 
+    The fields have the order and meaning of those of the gather that reads what the scatter writes.
+
     >>> rows = ScatterDimensionNumbers((1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
     >>> phlox.lax.scatter_add(jnp.zeros((2, 2)), jnp.array([[1]]), jnp.ones((1, 2)), rows)
     Array([[0., 0.],
@@ -82,8 +84,13 @@ class ScatterDimensionNumbers(NamedTuple):
     scatter_indices_batching_dims: Ints = ()
 
 
+def window_axes(operand: ShapedArray, numbers: ScatterDimensionNumbers) -> list[int]:
+    """The axes of the operand that correspond to the `update_window_dims` of the updates."""
+    dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    return [i for i in range(operand.ndim) if i not in dropped]
+
+
 def window_sizes(operand: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers) -> Ints:
     """Lengths of the update windows along each axis of the operand."""
-    window_dims = iter(numbers.update_window_dims)
-    dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
-    return tuple(1 if i in dropped else updates.shape[next(window_dims)] for i in range(operand.ndim))
+    windows = dict(zip(window_axes(operand, numbers), numbers.update_window_dims, strict=True))
+    return tuple(updates.shape[windows[i]] if i in windows else 1 for i in range(operand.ndim))

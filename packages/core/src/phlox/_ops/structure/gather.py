@@ -34,7 +34,6 @@ def batched_numbers(numbers: Any, operand: bool, indices: bool) -> Any:
     def up(dims: Ints) -> Ints:
         return tuple(d + 1 for d in dims)
 
-    # The fields of both classes have the same order and meaning.
     windows, dropped, mapped, batching, batching_of_indices = numbers
     windows = up(windows)
     if operand:
@@ -60,9 +59,9 @@ def check_axes(op: str, name: str, axes: Ints, rank: int, ordered: bool = True) 
 
 
 def _check_apart(op: str, **dims: Ints) -> None:
-    (first, mine), (second, others) = dims.items()
-    if not set(mine).isdisjoint(others):
-        raise ShapeError(f"{first} and {second} in {op} op must be disjoint; got: {mine} and {others}.", axes=mine)
+    (first, axes), (second, others) = dims.items()
+    if not set(axes).isdisjoint(others):
+        raise ShapeError(f"{first} and {second} in {op} op must be disjoint; got: {axes} and {others}.", axes=axes)
 
 
 def check_indices(op: str, operand: ShapedArray, indices: ShapedArray, numbers: Any) -> None:
@@ -286,19 +285,11 @@ define_on_demand(f"{__package__}.scatter", "scatter-add")
 
 
 def _gather_transpose(ct: Any, operand: Any, indices: Any, **params: Any) -> list[Any]:
-    numbers = params["dimension_numbers"]
-    back = ScatterDimensionNumbers(
-        numbers.offset_dims,
-        numbers.collapsed_slice_dims,
-        numbers.start_index_map,
-        numbers.operand_batching_dims,
-        numbers.start_indices_batching_dims,
-    )
     result = primitive("scatter-add").bind(
         zeros(operand.aval.cotangent()),
         indices,
         ct,
-        dimension_numbers=back,
+        dimension_numbers=ScatterDimensionNumbers(*params["dimension_numbers"]),
         indices_are_sorted=params["indices_are_sorted"],
         unique_indices=params["unique_indices"],
         # The mode is the same: a cotangent of a fill value is dropped, that of a clamped index is added at the edge.
@@ -346,15 +337,16 @@ def _gather_sharding(
     out: ShapedArray, operand: ShapedArray, indices: ShapedArray, dimension_numbers: Any, slice_sizes: Ints, **_: Any
 ) -> Entries:
     numbers = dimension_numbers
-    avals, mine, theirs = (operand, indices), entries_of(operand), entries_of(indices)
+    avals, entries, index_entries = (operand, indices), entries_of(operand), entries_of(indices)
     dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
-    window = [mine[i] for i in range(operand.ndim) if i not in dropped]
+    window = [entries[i] for i in range(operand.ndim) if i not in dropped]
     shared = dict(zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True))
     cut = [i for i in range(operand.ndim) if slice_sizes[i] != operand.shape[i] and i not in shared.values()]
-    if any(mine[i] for i in cut) or any(entry for i, entry in enumerate(theirs) if i not in shared):
+    if any(entries[i] for i in cut) or any(entry for i, entry in enumerate(index_entries) if i not in shared):
         refuse("gather", "it is not clear how the result is split", avals, "x.at[...].get(out_sharding=phlox.P(...))")
     batch = [
-        join("gather", avals, (entry, mine[shared[i]])) if i in shared else entry for i, entry in enumerate(theirs[:-1])
+        join("gather", avals, (entry, entries[shared[i]])) if i in shared else entry
+        for i, entry in enumerate(index_entries[:-1])
     ]
     window_entries, batch_entries = iter(window), iter(batch)
     return tuple(next(window_entries) if i in numbers.offset_dims else next(batch_entries) for i in range(out.ndim))

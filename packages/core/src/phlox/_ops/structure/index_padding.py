@@ -14,6 +14,7 @@ from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import primitive
 from ..._trace.trace import typeof
 from ..._transform.padding import Padding, grows, padded_axes, refuse
+from .dimension_numbers import window_axes, window_sizes
 
 
 def _bind(name: str, *args: Any, **params: Any) -> Any:
@@ -39,7 +40,8 @@ def scatter_pad(name: str, neutral: Callable[[Any], Any] | None) -> Callable[...
     def pad(padding: Padding, eqn: JaxprEqn, operand: Any, indices: Any, updates: Any) -> Any:
         avals = [v.aval for v in eqn.invars]
         params = padding.params(eqn)
-        numbers, sizes = params["dimension_numbers"], _windows(eqn)
+        numbers = params["dimension_numbers"]
+        sizes = window_sizes(avals[0], avals[2], numbers)
         partial = _partial_windows(avals[0], avals[2], numbers)
         if partial:
             if neutral is None:
@@ -64,20 +66,11 @@ def scatter_pad(name: str, neutral: Callable[[Any], Any] | None) -> Callable[...
     return pad
 
 
-def _windows(eqn: JaxprEqn) -> tuple[Any, ...]:
-    """Lengths of the update windows of a scatter along each axis of the operand."""
-    from .dimension_numbers import window_sizes
-
-    return window_sizes(eqn.invars[0].aval, eqn.invars[2].aval, eqn.params["dimension_numbers"])
-
-
 def _partial_windows(operand: ShapedArray, updates: ShapedArray, numbers: Any) -> list[int]:
     """The axes of the updates along which padded windows are shorter than the axis of the operand."""
-    dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
-    axes = [i for i in range(operand.ndim) if i not in dropped]
     return [
         at
-        for i, at in zip(axes, numbers.update_window_dims, strict=True)
+        for i, at in zip(window_axes(operand, numbers), numbers.update_window_dims, strict=True)
         if is_symbolic(updates.shape[at]) and updates.shape[at] != operand.shape[i]
     ]
 

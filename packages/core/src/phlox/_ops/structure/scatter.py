@@ -14,7 +14,7 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.bounds import bounds
 from ..._ir.dtypes import highest, lowest
 from ..._ir.key_uses import KeyUses
-from ..._ir.primitive import Primitive, primitive
+from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, entries_of, join, refuse
 from ..._trace.program_primitive import ProgramPrimitive
 from ..._trace.trace import typeof
@@ -27,7 +27,14 @@ from ..._xla.text import Function, Value, flag, ints
 from ..elementwise.arithmetic import add, div, mul
 from ..elementwise.families import literal
 from ..elementwise.logic import eq, select
-from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode, Ints, ScatterDimensionNumbers, window_sizes
+from .dimension_numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    Ints,
+    ScatterDimensionNumbers,
+    window_axes,
+    window_sizes,
+)
 from .gather import batched_numbers, check_axes, check_indices, check_mapping, gather
 from .index_padding import scatter_pad
 from .iota import iota
@@ -42,7 +49,7 @@ def _scatter_types(
     if operand.dtype != updates.dtype:
         raise DtypeError(f"scatter: updates {updates.short} must have the dtype of the operand {operand.short}")
     check_indices("scatter", operand, indices, numbers)
-    window_dims, inserted = numbers.update_window_dims, numbers.inserted_window_dims
+    window_dims = numbers.update_window_dims
     if updates.ndim != indices.ndim - 1 + len(window_dims):
         raise ShapeError(
             f"Updates tensor must be of rank {indices.ndim - 1 + len(window_dims)}; got {updates.ndim}: updates are "
@@ -50,16 +57,14 @@ def _scatter_types(
             shapes=[updates.shape, indices.shape],
         )
     check_axes("scatter", "update_window_dims", window_dims, updates.ndim)
-    dropped = (*inserted, *numbers.operand_batching_dims)
-    if len(window_dims) + len(dropped) != operand.ndim:
+    window_rank = len(window_dims) + len(numbers.inserted_window_dims) + len(numbers.operand_batching_dims)
+    if window_rank != operand.ndim:
         raise ShapeError(
-            f"Scatter op has window of size {len(window_dims) + len(dropped)}; doesn't match operand of rank "
-            f"{operand.ndim}.",
+            f"Scatter op has window of size {window_rank}; doesn't match operand of rank {operand.ndim}.",
             shapes=[operand.shape],
         )
     check_mapping("scatter", operand, indices, numbers)
-    window_axes = [i for i in range(operand.ndim) if i not in dropped]
-    for i, at in zip(window_axes, window_dims, strict=True):
+    for i, at in zip(window_axes(operand, numbers), window_dims, strict=True):
         if updates.shape[at] > operand.shape[i]:
             raise ShapeError(
                 "Bounds of the window dimensions of updates must not exceed the bounds of the corresponding "
@@ -98,18 +103,15 @@ def _scatter_sharding(
 ) -> Entries:
     numbers = dimension_numbers
     avals, entries = (operand, indices, updates), list(entries_of(operand))
-    theirs, new = entries_of(indices), entries_of(updates)
+    index_entries, update_entries = entries_of(indices), entries_of(updates)
     shared = numbers.scatter_indices_batching_dims
     for i, at in zip(shared, numbers.operand_batching_dims, strict=True):
-        entries[at] = join("scatter", avals, (entries[at], theirs[i]))
+        entries[at] = join("scatter", avals, (entries[at], index_entries[i]))
     sizes = window_sizes(operand, updates, numbers)
-    window_axes = [
-        i for i in range(out.ndim) if i not in (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
-    ]
-    unclear = any(entry for i, entry in enumerate(theirs) if i not in shared)
-    for i, at in zip(window_axes, numbers.update_window_dims, strict=True):
+    unclear = any(entry for i, entry in enumerate(index_entries) if i not in shared)
+    for i, at in zip(window_axes(operand, numbers), numbers.update_window_dims, strict=True):
         unclear |= bool(entries[i]) and sizes[i] != operand.shape[i]
-        entries[i] = join("scatter", avals, (entries[i], new[at]))
+        entries[i] = join("scatter", avals, (entries[i], update_entries[at]))
     unclear |= any(entries[i] for i in numbers.inserted_window_dims)
     if unclear:
         refuse(
@@ -218,17 +220,10 @@ def read_back(x: Any, indices: Any, operand: ShapedArray, updates: ShapedArray, 
     if not operand.size or not updates.size:  # a window of one element does not fit into an empty axis
         return zeros(updates.update(dtype=typeof(x).dtype))
     numbers = params["dimension_numbers"]
-    forward = GatherDimensionNumbers(
-        numbers.update_window_dims,
-        numbers.inserted_window_dims,
-        numbers.scatter_dims_to_operand_dims,
-        numbers.operand_batching_dims,
-        numbers.scatter_indices_batching_dims,
-    )
     return gather(
         x,
         indices,
-        dimension_numbers=forward,
+        dimension_numbers=GatherDimensionNumbers(*numbers),
         slice_sizes=window_sizes(operand, updates, numbers),
         unique_indices=params["unique_indices"],
         indices_are_sorted=params["indices_are_sorted"],
@@ -277,14 +272,13 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
         return out, scatter(t_operand, indices, t_updates, **params)
     # Several updates may write one element, in an order that XLA chooses. Scatter the numbers of the updates as well:
     # they show which update was written, and only its tangent passes.
-    count = shaped(typeof(updates).shape, dtypes.int32)
-    flat = primitive("iota").bind(dtype=dtypes.int32, shape=(max(count.size, 1),), dimension=0)
+    numbers_aval = shaped(typeof(updates).shape, dtypes.int32)
+    flat = iota(dtype=dtypes.int32, shape=(max(numbers_aval.size, 1),), dimension=0)
     # Updates are numbered from 1 on: 0 marks the elements that none of them writes.
-    numbers = (
-        primitive("reshape").bind(add(flat, np.int32(1)), new_sizes=count.shape, dimensions=None)
-        if (count.size)
-        else zeros(count)
-    )
+    if numbers_aval.size:
+        numbers = reshape(add(flat, np.int32(1)), new_sizes=numbers_aval.shape, dimensions=None)
+    else:
+        numbers = zeros(numbers_aval)
     winners = scatter(zeros(shaped(typeof(operand).shape, dtypes.int32)), indices, numbers, **params)
     won = eq(read_back(winners, indices, typeof(operand), typeof(updates), params), numbers)
     t_unwritten = select(eq(winners, literal(winners, 0)), t_operand, zeros(typeof(t_operand)))

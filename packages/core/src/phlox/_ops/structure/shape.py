@@ -32,7 +32,7 @@ from ..._xla.text import Derived, Function, Value, i64_array
 from ..elementwise.arithmetic import sub
 from ..elementwise.families import literal, unbroadcast
 from ..elementwise.logic import select_n
-from . import padding, splits
+from . import padding, shape_sharding
 from .numbers import exact, literal_of
 
 Params = dict[str, Any]
@@ -155,14 +155,14 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
         return x
     if isinstance(x, np.ndarray | np.generic | bool | int | float | complex) and not weak_type and not aval.shape:
         return exact(literal_of(x, dtype))
-    return converted(x, dtype, weak_type)
+    return convert_array(x, dtype, weak_type)
 
 
 #: pairs (from, to) of dtype kinds that NumPy converts like XLA; float to integer differs for values out of range
 _EXACT = {"bb", "bi", "bu", "bf", "bc", "ii", "iu", "ui", "uu", "if", "uf", "ic", "uc", "ff", "fc", "cc"}
 
 
-def converted(x: Any, dtype: Any, weak_type: bool) -> Any:
+def convert_array(x: Any, dtype: Any, weak_type: bool) -> Any:
     """The array `x` converted to this dtype and weak type. A literal of the jaxpr being traced is converted now and
     stays a literal."""
     if type(x) is JaxprTracer and type(x.variable) is Literal and recorder() is x.owner:
@@ -195,7 +195,7 @@ def _bitcast_lower(f: Function, x: Value, new_dtype: Any) -> Value:
 bitcast_convert_type = Primitive(
     "bitcast_convert_type",
     types=_bitcast_types,
-    sharding=splits.bitcast_split,
+    sharding=shape_sharding.bitcast_sharding,
     lower=_bitcast_lower,
     jvp=lambda primals, tangents, **params: (
         out := bitcast_convert_type(*primals, **params),
@@ -222,8 +222,8 @@ def _reshape_types(x: ShapedArray, new_sizes: tuple[int, ...], dimensions: Any) 
 reshape = structural(
     "reshape",
     types=_reshape_types,
-    sharding=splits.reshape_split,
-    axis_map_of=splits.reshape_axis_map,
+    sharding=shape_sharding.reshape_sharding,
+    axis_map_of=shape_sharding.reshape_axis_map,
     lower=lambda f, x, new_sizes, dimensions: f.unlike("stablehlo.reshape", x, f.out),
     transpose=lambda ct, aval, **_: reshape(ct, new_sizes=aval.shape, dimensions=None),
     batch=lambda x, dim, new_sizes, dimensions: (
@@ -328,8 +328,8 @@ def _broadcast_show(eqn: Any, printer: Any) -> Params:
 broadcast_in_dim = structural(
     "broadcast_in_dim",
     types=_broadcast_types,
-    sharding=splits.broadcast_split,
-    axis_map_of=splits.broadcast_axis_map,
+    sharding=shape_sharding.broadcast_sharding,
+    axis_map_of=shape_sharding.broadcast_axis_map,
     lower=lambda f, x, shape, broadcast_dimensions: f.broadcast(x, f.out.shape, broadcast_dimensions),
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
@@ -474,7 +474,7 @@ concatenate = Primitive(
     "concatenate",
     remembers=True,
     types=_concatenate_types,
-    sharding=splits.concatenate_split,
+    sharding=shape_sharding.concatenate_sharding,
     lower=lambda f, *xs, dimension: f.op("stablehlo.concatenate", xs, f.out, f"dimension = {dimension} : i64"),
     jvp=linear_jvp(lambda: concatenate),
     transpose=_concatenate_transpose,

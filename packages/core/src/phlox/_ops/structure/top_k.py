@@ -26,20 +26,15 @@ def _with_length(shape: tuple[int, ...], axis: int, length: int) -> tuple[int, .
     return (*shape[:axis], length, *shape[axis + 1 :])
 
 
-def _with_tangents(
-    primals: Sequence[Any], tangents: Sequence[Any], outs: list[Any], axis: int
-) -> tuple[list[Any], list[Any]]:
+def _with_tangents(tangents: Sequence[Any], outs: list[Any], axis: int) -> tuple[list[Any], list[Any]]:
     """`outs` (values, indices) with their tangents: the elements of the operand's tangent at the indices, and zero."""
-    indices = outs[1]
-    # Tangents are selected by the indices of the values, so that they belong to the same elements where values are
-    # equal.
-    return outs, [take_along(tangents[0], indices, axis), zero_tangent(indices)]
+    return outs, [take_along(tangents[0], outs[1], axis), zero_tangent(outs[1])]
 
 
 # --- exact ----------------------------------------------------------------------------------------------
 
 
-def _types(x: ShapedArray, k: int, axis: int) -> list[ShapedArray]:
+def _top_k_types(x: ShapedArray, k: int, axis: int) -> list[ShapedArray]:
     if dtypes.kind(x.dtype) == "c":
         raise DtypeError(f"top_k: {x.short} has no order")
     if not 0 <= axis < x.ndim:
@@ -56,7 +51,7 @@ def _types(x: ShapedArray, k: int, axis: int) -> list[ShapedArray]:
     return [shaped(shape, x.dtype, x.weak_type), shaped(shape, dtypes.int32, x.weak_type)]
 
 
-def _lower(f: Function, x: Value, k: int, axis: int) -> list[Value]:
+def _top_k_lower(f: Function, x: Value, k: int, axis: int) -> list[Value]:
     """Elements of fewer than 8 bits, and floats whose only nan has the sign of negative numbers, are converted."""
     dtype = x.aval.dtype
     wide = dtypes.float32 if dtype.name.endswith("fnuz") else dtypes.byte_sized(dtype)
@@ -93,7 +88,7 @@ def along_last_axis(
     return [transposed(out, aval) for out, aval in zip(outs, types, strict=True)]
 
 
-def _batch(x: Any, dim: int, k: int, axis: int) -> tuple[list[Any], list[Dim]]:
+def _top_k_batch(x: Any, dim: int, k: int, axis: int) -> tuple[list[Any], list[Dim]]:
     return top_k(x, k=k, axis=axis + (dim <= axis)), [dim, dim]
 
 
@@ -105,7 +100,7 @@ def _top_sharding(name: str, axis_of: str) -> Any:
     return rule
 
 
-def _pad(padding: Padding, eqn: JaxprEqn, x: Any) -> list[Any]:
+def _top_k_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> list[Any]:
     """Elements behind the true length are the smallest. Of equal elements those of smaller indices come first."""
     aval = eqn.invars[0].aval
     return passes(padding, eqn, padding.filled(x, aval, lowest(aval.dtype), (eqn.params["axis"],)))
@@ -114,14 +109,12 @@ def _pad(padding: Padding, eqn: JaxprEqn, x: Any) -> list[Any]:
 top_k = Primitive(
     "top_k",
     multiple_results=True,
-    types=_types,
+    types=_top_k_types,
     sharding=_top_sharding("top_k", "axis"),
-    lower=_lower,
-    jvp=lambda primals, tangents, **params: _with_tangents(
-        primals, tangents, top_k(*primals, **params), params["axis"]
-    ),
-    batch=batch_of_one(_batch),
-    pad=_pad,
+    lower=_top_k_lower,
+    jvp=lambda primals, tangents, **params: _with_tangents(tangents, top_k(*primals, **params), params["axis"]),
+    batch=batch_of_one(_top_k_batch),
+    pad=_top_k_pad,
     nan_checked=False,
 )
 
@@ -212,7 +205,7 @@ approx_top_k = Primitive(
     sharding=_top_sharding("approx_top_k", "reduction_dimension"),
     lower=_approx_lower,
     jvp=lambda primals, tangents, **params: _with_tangents(
-        primals, tangents, approx_top_k(*primals, **params), params["reduction_dimension"]
+        tangents, approx_top_k(*primals, **params), params["reduction_dimension"]
     ),
     batch=batch_of_one(_approx_batch),
     pad=_approx_pad,

@@ -30,7 +30,7 @@ from ..._ops.structure.iota import iota
 from ..._ops.structure.numbers import in_dtype
 from ..._trace.refs import Ref
 from ..._trace.trace import Tracer, recorder
-from ..._transform.sharding_types import laid
+from ..._transform.sharding_types import reshard_like
 from ..._xla import transfer_guard
 from ..._xla.array import put
 from ..._xla.devices import Device
@@ -205,7 +205,7 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, de
     if device is None and not weak and model is not aval:
         device = own_sharding(model, lengths)
     out = _filled(function, lengths, value, out_dtype, device, weak)
-    return out if aval.spec is None or shape is not None or device is not None else laid(out, aval)
+    return out if aval.spec is None or shape is not None or device is not None else reshard_like(out, aval)
 
 
 def zeros_like(

@@ -20,7 +20,7 @@ from ..._ir.dimensions import value_of
 from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
 from ..._operands.index_bounds import PUT, WRITE, check_positions
 from ..._operands.promotion import to_dtype
-from ..._ops.structure import places as ops
+from ..._ops.structure import nonzero as ops
 from ..._trace.trace import Tracer
 from ...typing import Array, ArrayLike
 from .._elementwise.binary import remainder

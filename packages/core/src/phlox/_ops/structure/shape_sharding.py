@@ -11,12 +11,12 @@ from ..._ir.avals import ShapedArray
 from ..._ir.sharding_types import Entries, check_whole, entries_of, join, refuse
 
 
-def bitcast_split(out: ShapedArray, x: ShapedArray, **_: Any) -> Entries:
+def bitcast_sharding(out: ShapedArray, x: ShapedArray, **_: Any) -> Entries:
     check_whole("bitcast_convert_type", x, range(out.ndim, x.ndim))
     return (*entries_of(x), ())[: out.ndim]
 
 
-def reshape_split(out: ShapedArray, x: ShapedArray, **_: Any) -> Entries:
+def reshape_sharding(out: ShapedArray, x: ShapedArray, **_: Any) -> Entries:
     """Axes of length one come and go. Beside that one axis may be split, or adjacent axes merged into one."""
     old = [(n, entry) for n, entry in zip(x.shape, entries_of(x), strict=True) if n != 1]
     new = [n for n in out.shape if n != 1]
@@ -51,20 +51,19 @@ def _regrouped(parts: Sequence[Any], sizes: Sequence[int], mesh_shape: Any) -> l
     if len(parts) != 1:
         return None
     # Devices hold blocks of the axis in order, so its mesh axes go to the first of the new axes.
-    (_, names), new_entries = parts[0], []
-    waiting = list(names)
+    names, new_entries = list(parts[0][1]), []
     for size in sizes:
-        here = []
-        while waiting and size % mesh_shape[waiting[0]] == 0:
-            size //= mesh_shape[waiting[0]]
-            here.append(waiting.pop(0))
-        if waiting and size != 1:
+        entry = []
+        while names and size % mesh_shape[names[0]] == 0:
+            size //= mesh_shape[names[0]]
+            entry.append(names.pop(0))
+        if names and size != 1:
             return None
-        new_entries.append(tuple(here))
-    return None if waiting else new_entries
+        new_entries.append(tuple(entry))
+    return None if names else new_entries
 
 
-def broadcast_split(out: ShapedArray, x: ShapedArray, shape: Any, broadcast_dimensions: Any) -> Entries:
+def broadcast_sharding(out: ShapedArray, x: ShapedArray, shape: Any, broadcast_dimensions: Any) -> Entries:
     entries: list[Any] = [()] * out.ndim
     for i, at in enumerate(broadcast_dimensions):
         if x.shape[i] == shape[at]:
@@ -72,7 +71,7 @@ def broadcast_split(out: ShapedArray, x: ShapedArray, shape: Any, broadcast_dime
     return tuple(entries)
 
 
-def concatenate_split(out: ShapedArray, *xs: ShapedArray, dimension: int) -> Entries:
+def concatenate_sharding(out: ShapedArray, *xs: ShapedArray, dimension: int) -> Entries:
     entries = [join("concatenate", xs, [entries_of(x)[i] for x in xs]) for i in range(out.ndim)]
     for x in xs:
         if entries[dimension] and x.shape[dimension] % max(a.spec.pieces(dimension) for a in xs if a.spec is not None):

@@ -25,7 +25,7 @@ from .shape import broadcast_in_dim, convert, reshape
 from .slicing import along
 
 
-def _types(mask: ShapedArray, size: int, index_dtype: Any) -> ShapedArray:
+def _first_places_types(mask: ShapedArray, size: int, index_dtype: Any) -> ShapedArray:
     if mask.dtype != bool or not mask.ndim:
         raise DtypeError(f"first_places takes bools with at least one axis, got {mask.short}")
     if size < 0:
@@ -34,7 +34,7 @@ def _types(mask: ShapedArray, size: int, index_dtype: Any) -> ShapedArray:
 
 
 @lowered_as
-def _lower(mask: Any, size: int, index_dtype: Any) -> Any:
+def _first_places_lower(mask: Any, size: int, index_dtype: Any) -> Any:
     """The position of the i-th true element is the number of elements at which the count of true ones is at most i."""
     *before, n = typeof(mask).shape
     rows, out = math.prod(before), (*before, size)
@@ -61,12 +61,12 @@ def _lower(mask: Any, size: int, index_dtype: Any) -> Any:
     return reshape(positions, new_sizes=out, dimensions=None)
 
 
-def _sharding(out: ShapedArray, mask: ShapedArray, **_: Any) -> Entries:
+def _first_places_sharding(out: ShapedArray, mask: ShapedArray, **_: Any) -> Entries:
     check_whole("first_places", mask, [mask.ndim - 1])
     return entries_of(mask)
 
 
-def _pad(padding: Padding, eqn: JaxprEqn, mask: Any) -> Any:
+def _first_places_pad(padding: Padding, eqn: JaxprEqn, mask: Any) -> Any:
     aval, dtype = eqn.invars[0].aval, eqn.params["index_dtype"]
     last = aval.ndim - 1
     positions = passes(padding, eqn, padding.filled(mask, aval, False, (last,)))
@@ -77,14 +77,14 @@ def _pad(padding: Padding, eqn: JaxprEqn, mask: Any) -> Any:
 #: The positions of the first `size` true elements along the last axis, and its length where there are no more.
 first_places = Primitive(
     "first_places",
-    types=_types,
-    sharding=_sharding,
-    lower=_lower,
+    types=_first_places_types,
+    sharding=_first_places_sharding,
+    lower=_first_places_lower,
     jvp=lambda primals, tangents, **params: (
         out := first_places.bind(*primals, **params),
         Zero(typeof(out).tangent()),
     ),
     batch=batch_of_one(lambda x, dim, **params: (first_places(move_axis(x, dim, 0), **params), 0)),
-    pad=_pad,
+    pad=_first_places_pad,
     nan_checked=False,
 )
