@@ -16,7 +16,7 @@ from matplotlib.transforms import Affine2D
 import phlox
 import phlox.numpy as jnp
 from phlox import lax
-from phlox._ops.control import compact, loop, loop_states, split
+from phlox._ops.control import compact, loop, loop_states, row_chunks
 
 TURNS, STATES = 40, 8
 ROWS, SLOW = 1000, 600
@@ -91,8 +91,8 @@ def turns() -> None:
 def branch_rows() -> None:
     count, taken = 32, (3, 17, 22)
     index = np.isin(np.arange(count), taken).astype(np.int32)
-    size = split.chunk_size(count)
-    layout = split._layout(jnp.asarray(index), count, 2, size)
+    size = row_chunks.chunk_size(count)
+    layout = row_chunks._layout(jnp.asarray(index), count, 2, size)
     branch, source = np.asarray(layout.branch), np.asarray(layout.source).reshape(-1, size)
     place = set(np.asarray(layout.place).tolist())
     figure, panels = plt.subplots(1, 3, figsize=(7.4, 2.6))
@@ -136,7 +136,7 @@ def _stages(lengths: Any) -> list[tuple[int, int]]:
     stages: list[tuple[int, int]] = []
 
     def bind(cond: Any, cond_consts: Any, body: Any, body_consts: Any, carry: Any) -> list[Any]:
-        outs = loop._bind(cond, cond_consts, body, body_consts, carry)
+        outs = loop.bind_loop(loop.while_p, cond, cond_consts, body, body_consts, carry)
         stages.append((len(carry[0]), int(jnp.max(outs[0])) - int(jnp.max(carry[0]))))
         return outs
 
@@ -144,7 +144,7 @@ def _stages(lengths: Any) -> list[tuple[int, int]]:
     cond = phlox.make_jaxpr(lambda i, last: i < last)(*one)
     body = phlox.make_jaxpr(lambda i, last: (i + 1, last))(*one)
     carry = [jnp.zeros(ROWS, jnp.int32), jnp.asarray(lengths, jnp.int32)]
-    last = compact.Compacted(cond, body, (), (), bind).run(ROWS, [], carry)
+    last = compact.CompactedLoop(cond, body, (), (), bind).run(ROWS, [], carry)
     np.testing.assert_array_equal(last[0], lengths)
     return stages
 

@@ -18,7 +18,7 @@ from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.promotion import promote
-from .._ops.structure.numbers import exact, literal_of
+from .._ops.structure.numbers import keep_dtype, literal_of
 from .._ops.structure.shape import broadcast_in_dim, convert_array
 from .._trace.trace import ArrayBase
 from ..typing import Array
@@ -35,7 +35,7 @@ def to_dtype(x: Any, dtype: Any, weak: bool = False) -> Array:
     # Converted here, a number costs no operation, and XLA sees a constant of the final dtype.
     if isinstance(x, np.generic | bool | int | float | complex) and not aval.shape:
         value = literal_of(x, dtype)
-        return _PYTHON[dtypes.kind(dtype)](value) if weak else exact(value)
+        return _PYTHON[dtypes.kind(dtype)](value) if weak else keep_dtype(value)
     return convert_array(x, dtype, weak)
 
 

@@ -35,7 +35,7 @@ from .._operands.keys import as_keys
 from .._operands.promotion import to_dtype
 from .._ops.linalg.dot import PrecisionLike
 from .._ops.structure import shape as ops, top_k as topk
-from .._ops.structure.numbers import in_dtype
+from .._ops.structure.numbers import large_integer
 from .._xla.sharding import Sharding
 from ..typing import Array, ArrayLike, DTypeLike, Shape
 from ._contraction import dot_general
@@ -50,7 +50,7 @@ def _scalar(function: str, value: Any, dtype: Any, weak: bool = False) -> Any:
     if dtypes.is_extended(dtype):
         return as_keys(function, value, dtype)
     refuse_complex(function, value, dtype)
-    return to_dtype(in_dtype(value, dtype), dtype, weak)
+    return to_dtype(large_integer(value, dtype), dtype, weak)
 
 
 def full(

@@ -13,7 +13,7 @@ from .._ops.structure import (
     iota as _iota,
     shape as ops,
 )
-from .._ops.structure.numbers import wrapped
+from .._ops.structure.numbers import wrapped_integer
 from .._transform.sharding_types import with_reductions
 from ..typing import Array, ArrayLike, DTypeLike
 
@@ -38,7 +38,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """
     result_dtype = dtypes.user_dtype(new_dtype)
     # A conversion to the same dtype still removes a weak type.
-    x = ops.as_array_or_tracer(wrapped(check_one("convert_element_type", operand), result_dtype))
+    x = ops.as_array_or_tracer(wrapped_integer(check_one("convert_element_type", operand), result_dtype))
     return x if x.aval.dtype == result_dtype and not x.aval.weak_type else ops.convert_array(x, result_dtype, False)
 
 

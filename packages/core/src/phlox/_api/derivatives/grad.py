@@ -17,7 +17,7 @@ from ..._ir.avals import ShapedArray, typeof_value
 from ..._ops.elementwise.arithmetic import add
 from ..._ops.elementwise.logic import eq
 from ..._ops.structure.iota import iota
-from ..._ops.structure.numbers import exact
+from ..._ops.structure.numbers import keep_dtype
 from ..._ops.structure.shape import convert_array, reshape
 from ..._trace.trace import recorder, typeof
 from ..batching.vmap import vmap
@@ -277,7 +277,7 @@ def _arrays_of_basis(total: int, start: int, aval: ShapedArray) -> Any:
     """Rows of which those from `start` on are the basis of `aval`, and the others are zero."""
     block = np.zeros((total, aval.size), aval.dtype)
     block[start : start + aval.size] = np.eye(aval.size, dtype=np.int8).astype(aval.dtype)
-    return exact(block.reshape(total, *aval.shape))
+    return keep_dtype(block.reshape(total, *aval.shape))
 
 
 def _recorded_basis(total: int, start: int, aval: ShapedArray) -> Any:

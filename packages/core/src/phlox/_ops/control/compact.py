@@ -47,7 +47,7 @@ def compacts(axis: BatchAxis, cond: ClosedJaxpr, body: ClosedJaxpr, operands: Se
     return obstacle(axis, jaxprs, *operands) is None
 
 
-def _smaller(count: int) -> int:
+def _smaller_size(count: int) -> int:
     """The size of the batch after one of `count` rows: a power of two, or 0 after one row."""
     return 0 if count == 1 else 1 << max((count - 1) // _FACTOR, 0).bit_length()
 
@@ -73,40 +73,40 @@ class CompactedLoop:
 
     def run(self, count: int, consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
         """The final carry of `count` rows."""
-        left, ncond = _smaller(count), len(self.cond_dims)
-        axis, moving = BatchAxis(count), (0,) * len(carry)
-        go_on, _ = batch_jaxpr(self.cond, axis, (*self.cond_dims, *moving), (True,))
-        turn, _ = batch_jaxpr(self.body, axis, (*self.body_dims, *moving), (True,) * len(carry))
+        smaller, ncond = _smaller_size(count), len(self.cond_dims)
+        axis, carry_dims = BatchAxis(count), (0,) * len(carry)
+        go_on, _ = batch_jaxpr(self.cond, axis, (*self.cond_dims, *carry_dims), (True,))
+        turn, _ = batch_jaxpr(self.body, axis, (*self.body_dims, *carry_dims), (True,) * len(carry))
         # Rows that have ended keep their carry until the batch is compacted.
         turn = update_where(go_on, turn, ncond, self.body_dims)
-        carry = self.bind(_while_more_than(go_on, left), consts[:ncond], turn, consts, carry)
-        if not left:
+        carry = self.bind(_while_more_than(go_on, smaller), consts[:ncond], turn, consts, carry)
+        if not smaller:
             return carry
         (goes_on,) = eval_jaxpr(go_on.jaxpr, go_on.consts, *consts[:ncond], *carry)
-        rows = _rows_left(goes_on, count, left)
-        # Places that are left over have rows out of bounds: any row is read for them, and none is written.
+        rows = _remaining_rows(goes_on, count, smaller)
+        # Positions that are left over have rows out of bounds: any row is read for them, and none is written.
         inside = clamp(dtypes.int32.type(0), rows, dtypes.int32.type(count - 1))
         dims = (*self.cond_dims, *self.body_dims)
         fewer = [x if d is None else take_rows(x, inside) for x, d in zip(consts, dims, strict=True)]
-        last = self.run(left, fewer, [take_rows(x, inside) for x in carry])
+        last = self.run(smaller, fewer, [take_rows(x, inside) for x in carry])
         return [set_rows(x, rows, y) for x, y in zip(carry, last, strict=True)]
 
 
-def _while_more_than(go_on: ClosedJaxpr, left: int) -> ClosedJaxpr:
-    """The condition that more than `left` rows go on."""
+def _while_more_than(go_on: ClosedJaxpr, count: int) -> ClosedJaxpr:
+    """The condition that more than `count` rows go on."""
 
     def fun(*xs: Any) -> list[Any]:
         (goes_on,) = eval_jaxpr(go_on.jaxpr, go_on.consts, *xs)
-        return [gt(reduce_sum(convert(goes_on, dtypes.int32), axes=(0,)), dtypes.int32.type(left))]
+        return [gt(reduce_sum(convert(goes_on, dtypes.int32), axes=(0,)), dtypes.int32.type(count))]
 
-    key = ("more than", left, axis_env.get())
+    key = ("more than", count, axis_env.get())
     return memoized(go_on.jaxpr, key, lambda: restage(fun, go_on.in_avals, go_on.jaxpr))
 
 
-def _rows_left(goes_on: Any, count: int, left: int) -> Any:
-    """The positions of the rows that go on, at most `left`. Those that are left over are out of bounds, and differ."""
+def _remaining_rows(goes_on: Any, count: int, size: int) -> Any:
+    """A vector of this size with the rows of `count` that go on. Further elements are out of bounds, and differ."""
     index = index_along((count,))
     rank = sub(cumsum(convert(goes_on, dtypes.int32), axis=0, reverse=False), broadcast(1, (count,)))
-    # Rows that have ended get different places out of bounds, as `set_rows` promises XLA that no two indices are equal.
-    place = select(goes_on, rank, add(index, broadcast(count, (count,))))
-    return set_rows(add(index_along((left,)), broadcast(count, (left,))), place, index)
+    # Rows that have ended get different ones out of bounds, as `set_rows` promises XLA that no two indices are equal.
+    position = select(goes_on, rank, add(index, broadcast(count, (count,))))
+    return set_rows(add(index_along((size,)), broadcast(count, (size,))), position, index)

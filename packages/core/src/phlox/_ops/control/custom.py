@@ -137,7 +137,7 @@ def _place_dim(x: Any, dim: Dim, destination: Dim, size: int) -> Any:
 _is_finding_dims: ContextVar[bool] = ContextVar("phlox_finding_dims", default=False)
 
 
-class _Outputs:
+class _BatchedFunction:
     """The batched jaxpr of a function with custom rules, and the mapped axis of each result: 0, or None if unmapped.
 
     A rule may map a result or tangent that the function does not map, but both must have the same dims. If the function
@@ -152,7 +152,7 @@ class _Outputs:
         dims: Sequence[Dim],
         num_consts: int,
         function: ClosedJaxpr,
-        each_by_rule: Callable[..., Sequence[Dim]],
+        dims_by_rule: Callable[..., Sequence[Dim]],
     ):
         self.name, self.settled = function.jaxpr.name, False
         self.program = function
@@ -160,15 +160,15 @@ class _Outputs:
         mapped = any(d is not None for d in dims)
         if not mapped and axis.name not in axes_used(function.jaxpr):
             return
-        each = (False,) * len(self.dims)
-        self.program, self.dims = batch_jaxpr(function, axis, tuple(dims), each)
+        self.program, self.dims = batch_jaxpr(function, axis, tuple(dims), (False,) * len(self.dims))
         if mapped and None in self.dims and recorder() is not None and not _is_finding_dims.get():
-            rule_dims = _dims_of_rule(each_by_rule, args[num_consts:])
-            each = tuple(d is not None or e is not None for d, e in zip(self.dims, rule_dims or self.dims, strict=True))
-            self.program, self.dims = batch_jaxpr(function, axis, tuple(dims), each)
+            rule_dims = _dims_of_rule(dims_by_rule, args[num_consts:])
+            both = zip(self.dims, rule_dims or self.dims, strict=True)
+            keep = tuple(dim is not None or rule_dim is not None for dim, rule_dim in both)
+            self.program, self.dims = batch_jaxpr(function, axis, tuple(dims), keep)
         self.dims = list(self.dims)
 
-    def agree(self, by_rule: Sequence[Dim], kind: str, rule: str) -> list[Dim]:
+    def update_dims(self, by_rule: Sequence[Dim], kind: str, rule: str) -> list[Dim]:
         """The dims of the results after the rule has returned results with the dims `by_rule`."""
         for i, dim in enumerate(by_rule):
             if dim is not None and self.dims[i] is None:
@@ -181,18 +181,18 @@ class _Outputs:
                 self.dims[i] = 0
         return list(self.dims)
 
-    def settle(self) -> list[Dim]:
-        """The dims of the results; from now on `agree` refuses to change them."""
+    def settle_dims(self) -> list[Dim]:
+        """The dims of the results; from now on `update_dims` refuses to change them."""
         self.settled = True
         return self.dims
 
 
-def _dims_of_rule(each_by_rule: Callable[..., Sequence[Dim]], primals: Sequence[Any]) -> list[Dim]:
+def _dims_of_rule(dims_by_rule: Callable[..., Sequence[Dim]], primals: Sequence[Any]) -> list[Dim]:
     """The dims of a rule's results, found by tracing it on these primals; an empty list if it raises."""
     out_dims: list[Dim] = []
 
     def run(*xs: Any) -> list[Any]:
-        out_dims[:] = each_by_rule(*xs)
+        out_dims[:] = dims_by_rule(*xs)
         return []
 
     token = _is_finding_dims.set(True)
@@ -232,21 +232,21 @@ def _custom_jvp_batch(
 
         return _run_batched(both, axis, [*primals, *tangents], in_dims * 2)
 
-    def each_by_rule(*primals: Any) -> list[Dim]:
+    def dims_by_rule(*primals: Any) -> list[Dim]:
         tangents = [instantiate(Zero(typeof(x).tangent())) for x in primals]
         return _either(by_rule(primals, tangents)[1])
 
-    outputs = _Outputs(axis, args, dims, num_consts, call_jaxpr, each_by_rule)
+    batched_function = _BatchedFunction(axis, args, dims, num_consts, call_jaxpr, dims_by_rule)
 
     def batched(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         results, rule_dims = by_rule(primals, tangents)
-        out_dims = outputs.agree(_either(rule_dims), "jvp", jvp.name)
+        out_dims = batched_function.update_dims(_either(rule_dims), "jvp", jvp.name)
         placed = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results, rule_dims, out_dims * 2, strict=True)]
         return placed[: len(out_dims)], placed[len(out_dims) :]
 
-    program = outputs.program
+    program = batched_function.program
     outs = _bind(custom_jvp_call, program, args, num_consts, (), jvp=jvp._replace(call=batched))
-    return outs, outputs.settle()
+    return outs, batched_function.settle_dims()
 
 
 def _either(dims: Sequence[Dim]) -> list[Dim]:
@@ -383,24 +383,24 @@ def _custom_vjp_batch(
 
         return *run_batched(both, axis, primals, in_dims), count
 
-    def each_by_rule(*primals: Any) -> list[Dim]:
+    def dims_by_rule(*primals: Any) -> list[Dim]:
         _, rule_dims, count = by_rule(primals, [True] * len(primals))
         return rule_dims[:count]
 
-    outputs = _Outputs(axis, args, dims, num_consts, call_jaxpr, each_by_rule)
+    batched_function = _BatchedFunction(axis, args, dims, num_consts, call_jaxpr, dims_by_rule)
 
     def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
         results, rule_dims, count = by_rule(primals, perturbed)
         residual_dims[:] = rule_dims[count:]
-        out_dims = outputs.agree(rule_dims[:count], "fwd", fwd.name)
+        out_dims = batched_function.update_dims(rule_dims[:count], "fwd", fwd.name)
         placed = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results, rule_dims, out_dims, strict=False)]
         return placed, results[count:]
 
-    program = outputs.program
-    bwd = bwd._replace(call=partial(_batched_bwd, bwd, axis, residual_dims, outputs.dims, in_dims))
+    program = batched_function.program
+    bwd = bwd._replace(call=partial(_batched_bwd, bwd, axis, residual_dims, batched_function.dims, in_dims))
     rules = {"fwd": fwd._replace(call=batched_fwd), "bwd": bwd}
     outs = _bind(custom_vjp_call, program, args, num_consts, (), **rules)
-    return outs, outputs.settle()
+    return outs, batched_function.settle_dims()
 
 
 def _batched_bwd(

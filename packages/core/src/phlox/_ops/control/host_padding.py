@@ -29,13 +29,16 @@ _MIN_ALIGNED = 1 << 15
 
 
 def padding_value(dtype: np.dtype) -> Any:
-    """The value of padding in arguments. Results do not depend on it."""
+    """The value of padding in arguments. Results do not depend on it: tests replace this function."""
     return 0
 
 
 @functools.lru_cache(8192)
 def length_array(n: int, settings: Any) -> Array:
-    """A length as an array that programs read, for these settings. A transfer takes 10 microseconds."""
+    """A length as an array that programs read, cached as a transfer takes 10 microseconds.
+
+    `settings` only tell apart the entries of this cache, and of those below.
+    """
     return as_array(np.int32(n))
 
 

@@ -26,7 +26,7 @@ from ..._transform.sharding_types import with_unreduced
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
-from ..structure.numbers import exact
+from ..structure.numbers import keep_dtype
 from .symmetry import Symmetry, reflected
 
 # Kinds of dtypes, one letter each: see dtypes.kind.
@@ -48,7 +48,7 @@ def literal(like: Any, value: Any) -> Any:
     """`value` with the dtype of `like`: a NumPy scalar, or a weakly typed number if `like` is a weakly typed scalar."""
     aval = typeof(like)
     number = np.asarray(value, aval.dtype)[()]
-    number = weak_number(number) if aval.weak_type and not aval.shape else exact(number)
+    number = weak_number(number) if aval.weak_type and not aval.shape else keep_dtype(number)
     # Zero is unreduced where `like` is, so that the two can be added, or selected from.
     return number if aval.spec is None or number != 0 else with_unreduced(number, aval)
 

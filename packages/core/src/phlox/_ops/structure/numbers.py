@@ -25,7 +25,7 @@ def literal_of(x: Any, dtype: Any) -> Any:
         return value.astype(dtype)[()]
 
 
-def exact(number: np.generic | np.ndarray) -> Any:
+def keep_dtype(number: np.generic | np.ndarray) -> Any:
     """A NumPy scalar or array that keeps its dtype as an operand.
 
     Outside of 64-bit mode NumPy's values count as values of 32 bits. Arrays of 64 bits, made inside of a block of
@@ -36,7 +36,7 @@ def exact(number: np.generic | np.ndarray) -> Any:
     return put(np.asarray(number), shaped(number.shape, number.dtype))
 
 
-def wrapped(x: Any, dtype: Any) -> Any:
+def wrapped_integer(x: Any, dtype: Any) -> Any:
     """A Python integer too large for the default integer dtype, as a NumPy scalar of this dtype, wrapped to its range.
 
     Everything else is returned unchanged.
@@ -50,7 +50,7 @@ def wrapped(x: Any, dtype: Any) -> Any:
     return np.asarray(x % 2**64, np.uint64).astype(dtype)[()]
 
 
-def in_dtype(x: Any, dtype: Any) -> Any:
+def large_integer(x: Any, dtype: Any) -> Any:
     """A Python integer too large for the default integer dtype, as a NumPy scalar of this dtype, which must hold it.
 
     Everything else is returned unchanged.

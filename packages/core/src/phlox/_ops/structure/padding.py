@@ -121,10 +121,10 @@ def rev_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
 
 def slice_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
     starts, strides = eqn.params["start_indices"], eqn.params["strides"]
-    return _part(padding, x, starts, strides or (1,) * len(starts), eqn.outvars[0].aval)
+    return _padded_slice(padding, x, starts, strides or (1,) * len(starts), eqn.outvars[0].aval)
 
 
-def _part(padding: Padding, x: Any, starts: Sequence[Any], strides: Sequence[int], out: ShapedArray) -> Any:
+def _padded_slice(padding: Padding, x: Any, starts: Sequence[Any], strides: Sequence[int], out: ShapedArray) -> Any:
     """The slice of type `out` of a padded array; `starts` may be symbolic."""
     lows, limits = [], []
     strides = list(strides)
@@ -172,7 +172,7 @@ def split_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> list[Any]:
     for v, size in zip(eqn.outvars, eqn.params["sizes"], strict=True):
         rank = v.aval.ndim
         starts = [start if i == axis else 0 for i in range(rank)]
-        parts.append(_part(padding, x, starts, (1,) * rank, v.aval))
+        parts.append(_padded_slice(padding, x, starts, (1,) * rank, v.aval))
         start = start + size
     return parts
 
@@ -238,17 +238,17 @@ def concatenate_pad(padding: Padding, eqn: JaxprEqn, *xs: Any) -> Any:
 def pad_pad(padding: Padding, eqn: JaxprEqn, x: Any, value: Any) -> Any:
     aval, out = eqn.invars[0].aval, eqn.outvars[0].aval
     if any(is_symbolic(inner) for _, _, inner in eqn.params["padding_config"]):
-        return _apart(padding, eqn, x, value)
+        return _pad_between(padding, eqn, x, value)
     widths, moved = [], []
     for axis, (low, high, inner) in enumerate(eqn.params["padding_config"]):
         n = aval.shape[axis]
         if not any(map(is_symbolic, (n, low, high))):
             widths.append((low, high, inner))
             continue
-        have = padding.capacity(n) + max(0, padding.capacity(n) - 1) * inner
-        want = padding.capacity(out.shape[axis])
+        length = padding.capacity(n) + max(0, padding.capacity(n) - 1) * inner
+        capacity = padding.capacity(out.shape[axis])
         if not is_symbolic(low):
-            widths.append((low, want - low - have, inner))
+            widths.append((low, capacity - low - length, inner))
             continue
         # The elements are moved to a position that is known when the program runs.
         least, most = bounds(low)
@@ -257,7 +257,7 @@ def pad_pad(padding: Padding, eqn: JaxprEqn, x: Any, value: Any) -> Any:
             refuse(eqn, f"the width {low} may be negative or positive")
         moved.append((axis, low, least >= 0))
         # Room for the elements to move, and for the result if it is longer.
-        more = max(want, have) - have
+        more = max(capacity, length) - length
         widths.append((room, more, inner) if least >= 0 else (0, room + more, inner))
     if is_padded(aval):
         x = padding.filled(x, aval, value)
@@ -271,7 +271,7 @@ def pad_pad(padding: Padding, eqn: JaxprEqn, x: Any, value: Any) -> Any:
     return _fit_with(padding, x, out, value)
 
 
-def _apart(padding: Padding, eqn: JaxprEqn, x: Any, value: Any) -> Any:
+def _pad_between(padding: Padding, eqn: JaxprEqn, x: Any, value: Any) -> Any:
     """The elements of a vector with padding between them whose width varies; those of padding are dropped."""
     from .dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
 

@@ -33,7 +33,7 @@ from ..elementwise.arithmetic import sub
 from ..elementwise.families import literal, unbroadcast
 from ..elementwise.logic import select_n
 from . import padding, shape_sharding
-from .numbers import exact, literal_of
+from .numbers import keep_dtype, literal_of
 
 Params = dict[str, Any]
 
@@ -154,7 +154,7 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     if aval.dtype == dtype and aval.weak_type == weak_type:
         return x
     if isinstance(x, np.ndarray | np.generic | bool | int | float | complex) and not weak_type and not aval.shape:
-        return exact(literal_of(x, dtype))
+        return keep_dtype(literal_of(x, dtype))
     return convert_array(x, dtype, weak_type)
 
 

@@ -27,7 +27,7 @@ from ..._operands.keys import as_keys
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
 from ..._ops.structure.iota import iota
-from ..._ops.structure.numbers import in_dtype
+from ..._ops.structure.numbers import large_integer
 from ..._trace.refs import Ref
 from ..._trace.trace import Tracer, recorder
 from ..._transform.sharding_types import reshard_like
@@ -56,7 +56,7 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
     if dtypes.is_extended(dtype):
         return placed(broadcast_to(as_keys(function, value, dtype), _lengths(function, shape)), device)
     refuse_complex(function, value, dtype)
-    value = in_dtype(value, dtype)
+    value = large_integer(value, dtype)
     lengths = _lengths(function, shape)
     if isinstance(device, Sharding) and device.num_devices > 1 and math.prod(lengths) > _FEW and recorder() is None:
         return _full_over(device)(value, shape=lengths, dtype=dtype, weak=weak)

@@ -20,7 +20,7 @@ from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure import scatter as ops
 from ..._ops.structure.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
-from ..._ops.structure.numbers import in_dtype
+from ..._ops.structure.numbers import large_integer
 from ..._trace.trace import Tracer
 from ...typing import Array, ArrayLike
 from .._creation.from_data import asarray
@@ -311,7 +311,7 @@ class AtIndex:
             return self.array / other if kind == "divide" else self.array**other
         if not becomes_array(values) and typeof_value(values) is None:
             values = asarray(values)  # lists are allowed
-        values = in_dtype(values, type_of(self.array).dtype)
+        values = large_integer(values, type_of(self.array).dtype)
         x, y = check(f"at.{kind}", self.array, values)
         if is_window(self.index):
             part = window(self.index, type_of(x).shape)
