@@ -246,9 +246,7 @@ def choice(
     for ref, value in read.items():
         if not any(ref in accesses(one.closed.jaxpr).written for one in programs):
             write_all([ref], [value])  # which does not vary outside of the branches
-    return first.out_tree.unflatten(
-        [next(outs) if place is None else as_array_or_tracer(leaves[place]) for place in returned]
-    )
+    return first.out_tree.unflatten([next(outs) if i is None else as_array_or_tracer(leaves[i]) for i in returned])
 
 
 def _opened(program: ClosedJaxpr, consts: list[Any]) -> ClosedJaxpr:

@@ -23,7 +23,7 @@ from .._ops.elementwise.error_functions import erf, erf_inv
 from .._ops.random import keys as ops
 from .._ops.random.uniform import between, normal as normal_real
 from .._ops.structure.iota import iota
-from .._ops.structure.numbers import keep_dtype
+from .._ops.structure.numbers import scalar_of
 from .._ops.structure.shape import convert
 from .._ops.structure.sort import sort
 from .._trace.trace import Tracer
@@ -191,9 +191,7 @@ def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     parts = [_normal_real(halves[i], shape, dtypes.real_part(dtype)) for i in (0, 1)]
     real, imag = (to_dtype(part, dtype) for part in parts)
     # The parts have the variance 1 / 2 after the division, so that the complex numbers have the variance 1.
-    return e.div(
-        e.add(real, e.mul(keep_dtype(np.asarray(1j, dtype)[()]), imag)), keep_dtype(np.asarray(np.sqrt(2), dtype)[()])
-    )
+    return e.div(e.add(real, e.mul(scalar_of(1j, dtype), imag)), scalar_of(np.sqrt(2), dtype))
 
 
 @takes_out_sharding
@@ -229,7 +227,7 @@ def _may_be_tail(lower: Any, upper: Any) -> bool:
 
 @functools.partial(jit, static_argnums=(3, 4, 5))
 def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...], dtype: Any, may_be_tail: bool) -> Any:
-    root = keep_dtype(np.asarray(np.sqrt(2), dtype)[()])
+    root = scalar_of(np.sqrt(2), dtype)
     low, high = convert(lower, dtype), convert(upper, dtype)
     u = uniform(key, shape, dtype, erf(e.div(low, root)), erf(e.div(high, root)))
     out = e.mul(root, erf_inv(u))
@@ -237,7 +235,7 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...], 
         left, right = (high < -_TAIL) & (high > -np.inf), (low > _TAIL) & (low < np.inf)
         operands = key, low, high, left, right, out
         out = cond(jnp.any(left | right), _with_tails, lambda *xs: xs[-1], *operands)
-    inf = keep_dtype(np.asarray(np.inf, dtype)[()])
+    inf = scalar_of(np.inf, dtype)
     # Rounding must not move a sample out of the open interval.
     first, last = (jnp.nextafter(e.stop_gradient(x), edge) for x, edge in ((low, inf), (high, -inf)))
     return jnp.clip(out, first, last)
@@ -327,12 +325,12 @@ def _randint(key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: 
     halves = ops.random_split(key, shape=(2,))
     high_bits, low_bits = (ops.random_bits(halves[i], bit_width=width, shape=shape) for i in (0, 1))
     span = convert(e.sub(*jnp.broadcast_arrays(high, low)), word)
-    one = keep_dtype(np.asarray(1, word)[()])
+    one = scalar_of(1, word)
     # An empty interval gives `minval`, as in JAX.
     span = jnp.where(high <= low, one, span)
     span = jnp.where(logic.and_(*jnp.broadcast_arrays(beyond, high > low)), e.add(span, one), span)
     # 2**width modulo the span by a square, as 2**width itself does not fit into a word.
-    factor = e.rem(keep_dtype(np.asarray(2 ** (width // 2), word)[()]), span)
+    factor = e.rem(scalar_of(2 ** (width // 2), word), span)
     factor = e.rem(e.mul(factor, factor), span)
     offset = e.add(e.mul(e.rem(high_bits, span), factor), e.rem(low_bits, span))
     return e.add(low, convert(e.rem(offset, span), dtype))

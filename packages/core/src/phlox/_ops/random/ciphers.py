@@ -15,7 +15,7 @@ import numpy as np
 from ..._ir import dtypes
 from ..elementwise.arithmetic import add, mul
 from ..elementwise.logic import mulhi, or_, shift_left, shift_right_logical, xor
-from ..structure.numbers import keep_dtype
+from ..structure.numbers import scalar_of
 from ..structure.shape import broadcast_in_dim, concatenate, convert, reshape
 from ..structure.slicing import along
 from .generators import Impl, Shape
@@ -122,7 +122,7 @@ def _generator(
             if pairs:
                 out = [xor(out[0], out[2]), xor(out[1], out[3])]
             high, low = (convert(w, dtypes.uint64) for w in out[:2])
-            return or_(shift_left(high, keep_dtype(np.uint64(32))), low)
+            return or_(shift_left(high, scalar_of(32, dtypes.uint64)), low)
         # All words of a block make one number, as in JAX.
         mixed = functools.reduce(xor, out)
         return mixed if bit_width == 32 else convert(mixed, np.dtype(f"uint{bit_width}"))

@@ -27,7 +27,7 @@ from ..._xla.text import Function, Value
 from ..elementwise.families import batch_elementwise, broadcast_shape, fit
 from ..elementwise.logic import or_, shift_left, shift_right_logical, xor
 from ..structure.iota import iota
-from ..structure.numbers import keep_dtype
+from ..structure.numbers import scalar_of
 from ..structure.shape import bitcast_convert_type, broadcast_in_dim, concatenate, convert, reshape
 from ..structure.slicing import along
 
@@ -182,7 +182,7 @@ def high_and_low(seeds: Any) -> tuple[Any, Any]:
     """The high and the low 32 bits of integers."""
     aval = typeof(seeds)
     if dtypes.bits(aval.dtype) > 32:
-        high = convert(shift_right_logical(seeds, keep_dtype(np.asarray(32, aval.dtype)[()])), u32)
+        high = convert(shift_right_logical(seeds, scalar_of(32, aval.dtype)), u32)
     else:
         high = broadcast_in_dim(np.uint32(0), shape=aval.shape, broadcast_dimensions=()) if aval.shape else np.uint32(0)
     return high, convert(seeds, u32)
@@ -226,7 +226,7 @@ def bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
 
 def _joined(high: Any, low: Any) -> Any:
     """64-bit words from their high and low 32 bits."""
-    return or_(shift_left(convert(high, dtypes.uint64), keep_dtype(np.uint64(32))), convert(low, dtypes.uint64))
+    return or_(shift_left(convert(high, dtypes.uint64), scalar_of(32, dtypes.uint64)), convert(low, dtypes.uint64))
 
 
 def _bits_of_halves(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:

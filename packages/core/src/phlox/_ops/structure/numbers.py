@@ -36,6 +36,11 @@ def keep_dtype(number: np.generic | np.ndarray) -> Any:
     return put(np.asarray(number), shaped(number.shape, number.dtype))
 
 
+def scalar_of(value: Any, dtype: Any) -> Any:
+    """A number as an operand of this dtype."""
+    return keep_dtype(np.asarray(value, dtype)[()])
+
+
 def wrapped_integer(x: Any, dtype: Any) -> Any:
     """A Python integer too large for the default integer dtype, as a NumPy scalar of this dtype, wrapped to its range.
 

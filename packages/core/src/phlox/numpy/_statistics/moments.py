@@ -16,7 +16,7 @@ from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import canonical_axes, check, check_one, hashable, type_of
 from ..._operands.promotion import promote_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
-from ..._ops.structure.numbers import keep_dtype
+from ..._ops.structure.numbers import scalar_of
 from ..._ops.structure.shape import reshape, transpose
 from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.binary import divide, multiply, subtract
@@ -30,7 +30,7 @@ def _count(a: Any, axes: tuple[int, ...], mask: Any, dtype: Any, keepdims: bool)
     """The number of elements that each result reduces."""
     if mask is None:
         count = math.prod(type_of(a).shape[i] for i in axes)
-        return to_dtype(count.as_value(), dtype) if is_symbolic(count) else keep_dtype(np.asarray(count, dtype)[()])
+        return to_dtype(count.as_value(), dtype) if is_symbolic(count) else scalar_of(count, dtype)
     return sum(broadcast_to(mask, type_of(a).shape), axes, dtype, keepdims=keepdims)
 
 
