@@ -86,18 +86,18 @@ def instantiate(x: Any) -> Any:
     return zeros(x.aval) if type(x) is Zero else x
 
 
-def linear_jvp(make: Callable[[], Primitive], operands: slice = slice(None)) -> Callable[..., tuple[Any, Any]]:
+def linear_jvp(get_primitive: Callable[[], Primitive], operands: slice = slice(None)) -> Callable[..., tuple[Any, Any]]:
     """The jvp rule of an operation that is linear in these operands together: it is applied to their tangents.
 
     Args:
-      make: returns the primitive, which is not yet defined when its rules are.
+      get_primitive: returns the primitive, which is not yet defined when its rules are.
       operands: positions of the operands; the others have no tangents, such as indices.
     """
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         moving = list(primals)
         moving[operands] = map(instantiate, tangents[operands])
-        return make().bind(*primals, **params), make().bind(*moving, **params)
+        return get_primitive().bind(*primals, **params), get_primitive().bind(*moving, **params)
 
     return jvp
 

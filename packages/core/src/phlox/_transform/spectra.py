@@ -247,11 +247,11 @@ def _mixed(x: Any, axis: int, entry: Vectors) -> Any:
 # --- operations that move axes --------------------------------------------------------------------------
 
 
-def moved(make: Callable[[], Any], axis_map_of: Callable[..., dict[int, int]]) -> Rule:
+def moved(get_primitive: Callable[[], Any], axis_map_of: Callable[..., dict[int, int]]) -> Rule:
     """The rule of a linear operation on one operand.
 
     Args:
-      make: returns the primitive, which is defined after its rule.
+      get_primitive: returns the primitive, which is defined after its rule.
       axis_map_of: ``axis_map_of(aval, **params)`` maps axes of the operand to axes of the result.
     """
 
@@ -260,7 +260,7 @@ def moved(make: Callable[[], Any], axis_map_of: Callable[..., dict[int, int]]) -
         axis_map = axis_map_of(typeof(x.primal), **params)
         vectors = {axis_map[axis]: entry for axis, entry in x.spectrum.vectors.items() if axis in axis_map}
         slopes = {
-            axis_map[axis]: Slope(of, make().bind(slope, **params))
+            axis_map[axis]: Slope(of, get_primitive().bind(slope, **params))
             for axis, (of, slope) in x.spectrum.slopes.items()
             if axis in axis_map
         }

@@ -104,7 +104,7 @@ def _collective(primitive: Any, function: str, x: Any, axis_name: AxisName, axis
     if not arrays:
         return tree.unflatten([])
     if primitive is ops.psum:
-        return tree.unflatten(ops.total(arrays, names, groups))
+        return tree.unflatten(ops.sum_over_axes(arrays, names, groups))
     arrays = [ops.varying_over(x, names) for x in arrays]
     return tree.unflatten(primitive.bind(*arrays, axes=names, axis_index_groups=groups))
 

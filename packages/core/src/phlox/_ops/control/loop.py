@@ -53,7 +53,7 @@ from .turns import (
     linear_turn,
     loop_bodies,
     rebuild_loop,
-    repeat as repeat,
+    repeat as repeat,  # importing it from here also defines `while`
     split_operands,
 )
 

@@ -146,12 +146,12 @@ def batch_elementwise(axis: BatchAxis, name: str, args: Sequence[Any], dims: Seq
     return lined, 0
 
 
-def elementwise_batch(make: Callable[[], Primitive]) -> Callable[..., Any]:
-    """The batching rule of an elementwise primitive. `make` returns the primitive, which is defined after its rule."""
+def elementwise_batch(get_primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    """The batching rule of an elementwise primitive, which `get_primitive` returns as it is defined after its rule."""
 
     def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
-        lined, dim = batch_elementwise(axis, make().name, args, dims)
-        return make().bind(*lined, **params), dim
+        lined, dim = batch_elementwise(axis, get_primitive().name, args, dims)
+        return get_primitive().bind(*lined, **params), dim
 
     return batch
 

@@ -169,21 +169,21 @@ def _dot_end(
     )
 
 
-def bilinear_jvp(make: Callable[[], Primitive]) -> Callable[..., tuple[Any, Any]]:
+def bilinear_jvp(get_primitive: Callable[[], Primitive]) -> Callable[..., tuple[Any, Any]]:
     """The jvp rule of a product of two operands, such as a matrix product, which is linear in each of them.
 
     Args:
-      make: returns the primitive, which is not yet defined when its rules are.
+      get_primitive: returns the primitive, which is not yet defined when its rules are.
     """
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         (x, y), (tx, ty) = primals, tangents
-        out = make().bind(x, y, **params)
+        out = get_primitive().bind(x, y, **params)
         total: Any = Zero(typeof(out).tangent())
         if type(tx) is not Zero:
-            total = make().bind(tx, y, **params)
+            total = get_primitive().bind(tx, y, **params)
         if type(ty) is not Zero:
-            total = add(total, make().bind(x, ty, **params))
+            total = add(total, get_primitive().bind(x, ty, **params))
         return out, total
 
     return jvp

@@ -101,14 +101,14 @@ def _rank(impl: Impl, words: Any) -> int:
     return typeof(words).ndim - len(impl.key_shape)
 
 
-def _batch_in_place(make: Callable[[], Primitive]) -> Callable[..., Any]:
+def _batch_in_place(get_primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     """The batching rule of a primitive with one operand of keys: the mapped axis keeps its position."""
-    return batch_of_one(lambda x, dim, **params: (make().bind(x, **params), dim))
+    return batch_of_one(lambda x, dim, **params: (get_primitive().bind(x, **params), dim))
 
 
-def _front(make: Callable[[], Primitive]) -> Callable[..., Any]:
+def _front(get_primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     """The batching rule of a primitive on words, whose last axes are those of one key: moves the mapped axis to 0."""
-    return batch_of_one(lambda x, dim, **params: (make().bind(move_axis(x, dim, 0), **params), 0))
+    return batch_of_one(lambda x, dim, **params: (get_primitive().bind(move_axis(x, dim, 0), **params), 0))
 
 
 random_seed = Primitive(

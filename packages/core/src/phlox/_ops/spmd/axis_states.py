@@ -20,7 +20,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import linear_jvp
 from ..._xla.mesh import current_mesh
 from ..._xla.text import Function, Value
-from .collectives import Axes, pmax, pmin, psum, unbound, varying_over
+from .collectives import Axes, pmax, pmin, psum, raise_unbound, varying_over
 
 _COMBINED_BY = {"sum": psum, "max": pmax, "min": pmin}
 
@@ -52,7 +52,7 @@ def _change_of_state(name: str, **rules: Any) -> Primitive:
         transpose=lambda ct, x, **_: [ct],
         batch=lambda axis, args, dims, **params: (primitive.bind(*args, **params), dims[0]),
         axes=lambda params: params["axes"],
-        eager=lambda x, axes, **_: unbound(axes),
+        eager=lambda x, axes, **_: raise_unbound(axes),
         series="linear",
         **rules,
     )

@@ -123,7 +123,7 @@ def _reduction(
         transpose=transpose,
         batch=batch,
         axes=lambda params: params["axes"],
-        eager=lambda *args, axes, axis_index_groups: unbound(axes),
+        eager=lambda *args, axes, axis_index_groups: raise_unbound(axes),
         nan_checked=is_sum,
         series="linear" if is_sum else None,
     )
@@ -188,16 +188,16 @@ pvary = Primitive(
 )
 
 
-def unbound(axes: Axes) -> Any:
+def raise_unbound(axes: Axes) -> Any:
     """The eager rule of collectives: raises, because no axis is mapped."""
     raise AxisNameError(f"unbound axis name: {axes[0]!r}", instead="call this inside vmap or pmap", axis=axes[0])
 
 
-def _psum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
+def _psum_jvp(get_primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-        outs = make().bind(*primals, **params)
+        outs = get_primitive().bind(*primals, **params)
         nonzero = [varying_over(t, params["axes"]) for t in tangents if type(t) is not Zero]
-        summed = iter(make().bind(*nonzero, **params))
+        summed = iter(get_primitive().bind(*nonzero, **params))
         return outs, [
             Zero(typeof(out).tangent()) if type(t) is Zero else next(summed)
             for t, out in zip(tangents, outs, strict=True)
@@ -237,7 +237,7 @@ psum_invariant = _reduction(
 )
 
 
-def total(xs: Sequence[Any], axes: Axes, axis_index_groups: Groups) -> list[Any]:
+def sum_over_axes(xs: Sequence[Any], axes: Axes, axis_index_groups: Groups) -> list[Any]:
     """The sums over mapped axes; they do not vary along axes that are tracked, unless each group has its own."""
     tracked = tuple(axis for axis in tracked_axes() if axis in axes)
     reductions = [reductions_of(typeof(x)) for x in xs] if tracked and any_specs() else ()
@@ -250,9 +250,9 @@ def total(xs: Sequence[Any], axes: Axes, axis_index_groups: Groups) -> list[Any]
     return psum_invariant.bind(*[varying_over(x, axes) for x in xs], axes=axes, axis_index_groups=None)
 
 
-def _extremum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
+def _extremum_jvp(get_primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-        outs = make().bind(*primals, **params)
+        outs = get_primitive().bind(*primals, **params)
         moved = []
         for x, out, t in zip(primals, outs, tangents, strict=True):
             if type(t) is Zero:
@@ -261,7 +261,7 @@ def _extremum_jvp(make: Callable[[], Primitive]) -> Callable[..., Any]:
             # Examples that hold the extremum get equal parts of its tangent.
             hit = convert(eq(x, out), typeof(x).dtype)
             # The tangents of those that hold the extremum, and their number.
-            summed, holders = total([mul(t, hit), hit], **params)
+            summed, holders = sum_over_axes([mul(t, hit), hit], **params)
             moved.append(div(summed, select(eq(holders, literal(holders, 0)), literal(holders, 1), holders)))
         return outs, moved
 
@@ -324,7 +324,7 @@ axis_index = Primitive(
     lower=_index_lower,
     batch=_index_batch,
     axes=lambda params: (params["axis_name"],),
-    eager=lambda axis_name: unbound((axis_name,)),
+    eager=lambda axis_name: raise_unbound((axis_name,)),
     nan_checked=False,
 )
 

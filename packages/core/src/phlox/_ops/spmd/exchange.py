@@ -25,7 +25,7 @@ from ..elementwise.families import NUMBER, check_kind, literal
 from ..reductions.reduce import combined, reduce_sum
 from ..structure.shape import concatenate, reshape
 from ..structure.slicing import along
-from .collectives import Axes, Groups, channel, groups, groups_text, ints_of_rows, unbound, varying_over
+from .collectives import Axes, Groups, channel, groups, groups_text, ints_of_rows, raise_unbound, varying_over
 
 Params = dict[str, Any]
 
@@ -84,7 +84,7 @@ def _exchange(
         batch=batch,
         extend=(lambda params, trailing, *avals: params) if moves else None,
         axes=lambda params: params["axis_name"],
-        eager=lambda x, axis_name, **params: unbound(axis_name),
+        eager=lambda x, axis_name, **params: raise_unbound(axis_name),
         nan_checked=not moves,
     )
     return primitive

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -187,7 +187,7 @@ def clamp_indices(f: Function, operand: ShapedArray, indices: Value, updates: Sh
     return f.op("stablehlo.clamp", [f.constant(0, aval), indices, f.broadcast(top, aval.shape, [aval.ndim - 1])], aval)
 
 
-def _scatter_batch(make: Any) -> Any:
+def _scatter_batch(get_primitive: Callable[[], Primitive]) -> Any:
     def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
         operand, indices, updates = (x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True))
         # Each example writes to an array of its own.
@@ -196,7 +196,7 @@ def _scatter_batch(make: Any) -> Any:
         if dims[2] is None:
             updates = insert_axis(updates, axis.size, 0)
         numbers = batched_numbers(params["dimension_numbers"], operand=True, indices=dims[1] is not None)
-        return make().bind(operand, indices, updates, **{**params, "dimension_numbers": numbers}), 0
+        return get_primitive().bind(operand, indices, updates, **{**params, "dimension_numbers": numbers}), 0
 
     return batch
 
@@ -377,11 +377,11 @@ scatter_mul = Primitive(
 )
 
 
-def _extremum_jvp(make: Any) -> Any:
+def _extremum_jvp(get_primitive: Callable[[], Primitive]) -> Any:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         operand, indices, updates = primals
         t_operand, _, t_updates = tangents
-        out = make().bind(operand, indices, updates, **params)
+        out = get_primitive().bind(operand, indices, updates, **params)
         # Where several candidates equal the result, each gets an equal part of the derivative.
         t_operand, t_updates = instantiate(t_operand), instantiate(t_updates)
         one, none = literal(out, 1), literal(out, 0)

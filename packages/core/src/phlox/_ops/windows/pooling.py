@@ -182,12 +182,12 @@ def _direction(select_prim: Primitive) -> tuple[str, Callable[[Any], Any]]:
     return ("GE", lowest) if select_prim is ge else ("LE", highest)
 
 
-def _follow_batch(make: Callable[[], Primitive]) -> Callable[..., Any]:
+def _follow_batch(get_primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     def batch(
         axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], select_prim: Primitive, **window: Any
     ) -> tuple[Any, Dim]:
         lined = [place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
-        return make().bind(*lined, select_prim=select_prim, **with_axis(window, 0)), 0
+        return get_primitive().bind(*lined, select_prim=select_prim, **with_axis(window, 0)), 0
 
     return batch
 
