@@ -207,6 +207,13 @@ def test_collectives_over_a_batch(op):
         close(np.dot(grad(loss)(x), d), (loss(x + h * d) - loss(x - h * d)) / (2 * h), 1e-5)
 
 
+def test_gradients_of_extrema_among_examples():
+    # Each example's derivative is the sum of the derivatives of the examples' results, as that of psum is.
+    x = np.array([1.0, 3.0, 3.0, 2.0])
+    close(vmap(grad(lambda x: phlox.lax.pmax(x, "i")), axis_name="i")(x), [0.0, 2.0, 2.0, 0.0])
+    close(vmap(grad(lambda x: phlox.lax.pmin(x, "i")), axis_name="i")(x), [4.0, 0.0, 0.0, 0.0])
+
+
 def test_axis_index_and_size():
     close(vmap(lambda x: phlox.lax.axis_index("i"), axis_name="i")(X), [0, 1, 2])
     close(vmap(lambda x: x * phlox.lax.psum(1, "i"), axis_name="i")(X), X * 3)

@@ -260,8 +260,8 @@ def _extremum_jvp(get_primitive: Callable[[], Primitive]) -> Callable[..., Any]:
                 continue
             # Examples that hold the extremum get equal parts of its tangent.
             hit = convert(eq(x, out), typeof(x).dtype)
-            # The tangents of those that hold the extremum, and their number.
-            summed, holders = sum_over_axes([mul(t, hit), hit], **params)
+            # The tangents of those that hold the extremum, and their number: in two sums, as only one is linear.
+            (summed,), (holders,) = sum_over_axes([mul(t, hit)], **params), sum_over_axes([hit], **params)
             moved.append(div(summed, select(eq(holders, literal(holders, 0)), literal(holders, 1), holders)))
         return outs, moved
 
