@@ -94,12 +94,12 @@ def branch_rows() -> None:
     size = row_chunks.chunk_size(count)
     layout = row_chunks._layout(jnp.asarray(index), count, 2, size)
     branch, source = np.asarray(layout.branch), np.asarray(layout.source).reshape(-1, size)
-    place = set(np.asarray(layout.place).tolist())
+    positions = set(np.asarray(layout.position).tolist())
     figure, panels = plt.subplots(1, 3, figsize=(7.4, 2.6))
     every = np.arange(count).reshape(-1, size)
     _rows_of_branch(panels[0], every, np.zeros(len(every), int), index, 1, "cheap branch")
     _rows_of_branch(panels[1], every, np.ones(len(every), int), index, 0, "expensive branch")
-    _rows_of_branch(panels[2], source, branch, index, None, "both branches", place)
+    _rows_of_branch(panels[2], source, branch, index, None, "both branches", positions)
     needed = int(sum(size for b in branch if b < 2))
     panels[0].text(0, -2.1, f'"select": {2 * count} rows', fontsize=12)
     panels[2].text(0, -2.1, f'"split": {needed} rows', fontsize=12)
@@ -107,7 +107,7 @@ def branch_rows() -> None:
 
 
 def _rows_of_branch(
-    axes: Any, rows: Any, branch: Any, index: Any, unused: int | None, title: str, places: set[int] | None = None
+    axes: Any, rows: Any, branch: Any, index: Any, unused: int | None, title: str, positions: set[int] | None = None
 ) -> None:
     """Chunks of rows in the colours of the branch that computes them, pale where the result is not used."""
     cells: dict[tuple[str, float], list[Path]] = {}
@@ -115,8 +115,8 @@ def _rows_of_branch(
         if number > 1:  # no rows are left for this chunk
             continue
         for j, row in enumerate(chunk):
-            place = i * rows.shape[1] + j
-            used = index[row] == number if places is None else place in places
+            position = i * rows.shape[1] + j
+            used = index[row] == number if positions is None else position in positions
             cell = Affine2D().translate(j, i).transform_path(Path.unit_rectangle())
             cells.setdefault(((BLUE, ORANGE)[number], 0.45 if used else 0.06), []).append(cell)
             axes.text(j + 0.5, i + 0.53, str(row), ha="center", va="center", fontsize=6.5, alpha=1 if used else 0.6)

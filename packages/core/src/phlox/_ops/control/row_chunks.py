@@ -89,14 +89,14 @@ def _chunk_count(count: int, branches: int, size: int) -> int:
 class _Layout(NamedTuple):
     """The rows of each chunk.
 
-    `branch` is the branch of each chunk, or the number of branches if the chunk is empty. `source` is the row in each
-    place of the chunks. Places that are left over repeat a row of the same branch, for which the branch is defined.
-    `place` is the place of each row.
+    `branch` is the branch of each chunk, or the number of branches if the chunk is empty. `source` is the row at each
+    position of the chunks. Positions that are left over repeat a row of the same branch, for which the branch is
+    defined. `position` is the position of each row.
     """
 
     branch: Any
     source: Any
-    place: Any
+    position: Any
 
 
 def _layout(index: Any, count: int, branches: int, size: int) -> _Layout:
@@ -112,16 +112,16 @@ def _layout(index: Any, count: int, branches: int, size: int) -> _Layout:
     end = cumsum(needed, axis=0, reverse=False)
     start = mul(sub(end, needed), broadcast(size, (branches,)))
     # One column of each row is 1, which the sum selects.
-    place = reduce_sum(mul(ones, add(rank, broadcast(start, table, 1))), axes=(1,))
+    position = reduce_sum(mul(ones, add(rank, broadcast(start, table, 1))), axes=(1,))
     first = reduce_min(select(takes, index_along(table, 0), broadcast(count - 1, table)), axes=(0,))
     by_chunk = (chunks, branches)
     done = convert(ge(index_along(by_chunk, 0), broadcast(end, by_chunk, 1)), dtypes.int32)
     # A chunk belongs to the branch after those whose chunks end before it. Empty chunks get the number of branches.
     branch = reduce_sum(done, axes=(1,))
-    own = convert(eq(broadcast(branch, by_chunk, 0), index_along(by_chunk, 1)), dtypes.int32)
-    spare = reduce_sum(mul(own, broadcast(first, by_chunk, 1)), axes=(1,))
-    spare = reshape(broadcast(spare, (chunks, size), 0), new_sizes=(chunks * size,), dimensions=None)
-    return _Layout(branch, set_rows(spare, place, index_along((count,))), place)
+    is_branch = convert(eq(broadcast(branch, by_chunk, 0), index_along(by_chunk, 1)), dtypes.int32)
+    filler = reduce_sum(mul(is_branch, broadcast(first, by_chunk, 1)), axes=(1,))
+    filler = reshape(broadcast(filler, (chunks, size), 0), new_sizes=(chunks * size,), dimensions=None)
+    return _Layout(branch, set_rows(filler, position, index_along((count,))), position)
 
 
 # --- the loop over chunks -------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def run_by_chunks(
     )
     flat = [reshape(y, new_sizes=(chunks * size, *typeof(y).shape[2:]), dimensions=None) for y in stacks]
     # Results go back to the order of the rows; those of repeated rows are not read.
-    return [take_rows(y, layout.place) for y in flat]
+    return [take_rows(y, layout.position) for y in flat]
 
 
 def _chunk_programs(branches: Branches, axis: BatchAxis, is_row: tuple[bool, ...]) -> Branches:

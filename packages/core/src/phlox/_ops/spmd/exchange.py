@@ -106,16 +106,6 @@ def _fold(x: Any, axis: int) -> Any:
     return reshape(x, new_sizes=folded, dimensions=None)
 
 
-def _without_axis(f: Function, x: Value, axis: int) -> Value:
-    shape = x.aval.shape
-    return f.unlike("stablehlo.reshape", x, shaped((*shape[:axis], *shape[axis + 1 :]), x.aval.dtype))
-
-
-def _with_axis(f: Function, x: Value, axis: int) -> Value:
-    shape = x.aval.shape
-    return f.unlike("stablehlo.reshape", x, shaped((*shape[:axis], 1, *shape[axis:]), x.aval.dtype))
-
-
 def _split_into(x: Any, axis: int, lengths: Sequence[int]) -> Any:
     """`x` with an axis split into axes of these lengths."""
     shape = typeof(x).shape
@@ -142,9 +132,10 @@ def _all_gather_lower(
     axis_size: int,
     tiled: bool,
 ) -> Value:
+    at, shape = all_gather_dimension, x.aval.shape
     if not tiled:
-        x = _with_axis(f, x, all_gather_dimension)
-    attributes = f"all_gather_dim = {all_gather_dimension} : i64, {groups_text(f, axis_name, axis_index_groups)}"
+        x = f.unlike("stablehlo.reshape", x, shaped((*shape[:at], 1, *shape[at:]), x.aval.dtype))
+    attributes = f"all_gather_dim = {at} : i64, {groups_text(f, axis_name, axis_index_groups)}"
     return f.op("stablehlo.all_gather", [x], f.out, f"{attributes}, {channel(f)}, use_global_device_ids")
 
 
@@ -234,7 +225,7 @@ def _reduce_scatter_lower(
     body = f.region([scalar, scalar], lambda g, a, b: [combined(g, "stablehlo.add", a, b)])
     attributes = f"scatter_dimension = {at} : i64, {groups_text(f, axis_name, axis_index_groups)}"
     out = f.op("stablehlo.reduce_scatter", [x], part, f"{attributes}, {channel(f)}, use_global_device_ids", [body])
-    return out if tiled else _without_axis(f, out, at)
+    return out if tiled else f.unlike("stablehlo.reshape", out, f.out)
 
 
 def _reduce_scatter_over_batch(
