@@ -135,8 +135,8 @@ class Padding:
             for factor, power in term:
                 value = self._operation(factor) if isinstance(factor, Operation) else self.lengths[factor]
                 for _ in range(power):
-                    product = _bind("mul", product, value)
-            total = product if total is None else _bind("add", total, product)
+                    product = bind("mul", product, value)
+            total = product if total is None else bind("add", total, product)
         return total
 
     def _most(self, term: Any, dim: Any) -> int:
@@ -147,11 +147,11 @@ class Padding:
     def _operation(self, factor: Operation) -> Any:
         x, y = map(self.length, factor.args)
         if factor.name in ("max", "min"):
-            return _bind(factor.name, x, y)
-        rest = _bind("rem", x, y)  # has the sign of x, where Python's has that of y
-        rest = _bind("rem", _bind("add", rest, y), y)
+            return bind(factor.name, x, y)
+        rest = bind("rem", x, y)  # has the sign of x, where Python's has that of y
+        rest = bind("rem", bind("add", rest, y), y)
         # x less its remainder divides without rest, so that truncation is no matter.
-        return rest if factor.name == "mod" else _bind("div", _bind("sub", x, rest), y)
+        return rest if factor.name == "mod" else bind("div", bind("sub", x, rest), y)
 
     def params(self, eqn: JaxprEqn) -> dict[str, Any]:
         """The parameters of an equation, with padded lengths."""
@@ -172,12 +172,12 @@ class Padding:
         for axis in axes:
             key = (shape, axis, aval.shape[axis])
             here = self._once(key, functools.partial(self._before_end, aval, axis))
-            mask = here if mask is None else _bind("and", mask, here)
+            mask = here if mask is None else bind("and", mask, here)
         return mask
 
     def _before_end(self, aval: ShapedArray, axis: int) -> Any:
-        positions = primitive("iota").bind(dtype=dtypes.int32, shape=self.shape(aval.shape), dimension=axis)
-        return _bind("lt", positions, self.length(aval.shape[axis]))
+        positions = bind("iota", dtype=dtypes.int32, shape=self.shape(aval.shape), dimension=axis)
+        return bind("lt", positions, self.length(aval.shape[axis]))
 
     def filled(self, x: Any, aval: ShapedArray, value: Any, axes: Sequence[int] | None = None) -> Any:
         """`x`, whose true type is `aval`, with `value` behind the true lengths of `axes`; of all, if that is None."""
@@ -186,8 +186,8 @@ class Padding:
         if not axes:
             return x
         scalar = value if hasattr(value, "aval") else np.asarray(value, aval.dtype)[()]
-        other = _bind("broadcast_in_dim", scalar, shape=self.shape(aval.shape), broadcast_dimensions=())
-        filled = _bind("select_n", self.inside(aval, axes), other, x)
+        other = bind("broadcast_in_dim", scalar, shape=self.shape(aval.shape), broadcast_dimensions=())
+        filled = bind("select_n", self.inside(aval, axes), other, x)
         self._filled[tracing(), id(x)] = x, filled  # `x` stays alive, so that no other array gets its id
         return filled
 
@@ -198,19 +198,20 @@ class Padding:
             return x
         # A negative width cuts off.
         widths = tuple((0, want - have, 0) for have, want in zip(shape, target, strict=True))
-        return _bind("pad", x, np.zeros((), aval.dtype)[()], padding_config=widths)
+        return bind("pad", x, np.zeros((), aval.dtype)[()], padding_config=widths)
 
     def from_position(self, x: Any, axis: int, start: Any, most: int, end: Any = 0) -> Any:
         """`x` from the position `start`, an int32 scalar of at most `most`, along `axis`, then `end`."""
         shape = typeof(x).shape
         widths = tuple((0, most if i == axis else 0, 0) for i in range(len(shape)))
         # `dynamic_slice` moves a slice that reaches beyond the end back inside, so the array is made longer first.
-        longer = _bind("pad", x, np.asarray(end, typeof(x).dtype)[()], padding_config=widths)
+        longer = bind("pad", x, np.asarray(end, typeof(x).dtype)[()], padding_config=widths)
         starts = [start if i == axis else np.int32(0) for i in range(len(shape))]
-        return _bind("dynamic_slice", longer, *starts, slice_sizes=shape)
+        return bind("dynamic_slice", longer, *starts, slice_sizes=shape)
 
 
-def _bind(name: str, *args: Any, **params: Any) -> Any:
+def bind(name: str, *args: Any, **params: Any) -> Any:
+    """Binds the primitive of this name: rules in `_ops` use it too, where an import would make a circle."""
     return primitive(name).bind(*args, **params)
 
 
@@ -250,7 +251,7 @@ def _with_weak_type(x: Any, weak_type: bool) -> Any:
     aval = typeof(x)
     if aval.weak_type == weak_type:
         return x
-    return _bind("convert_element_type", x, new_dtype=aval.dtype, weak_type=weak_type)
+    return bind("convert_element_type", x, new_dtype=aval.dtype, weak_type=weak_type)
 
 
 def _has_symbols(eqn: JaxprEqn) -> bool:

@@ -115,7 +115,7 @@ def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], policy: Policy | None)
     saved = only(divided.residuals, needed[inputs:])
     first = divided.first.jaxpr
     primal, _ = prune(first.replace(outvars=[*first.outvars[:outputs], *saved]))
-    linear = _linear(s, recompute)
+    linear = _linear_half(s, recompute)
     return _Halves(divided.first.replace(jaxpr=_rounded(primal, saved)), linear, needed[:inputs], s.nonzero)
 
 
@@ -163,7 +163,7 @@ def _rounded(jaxpr: Jaxpr, residuals: Sequence[Var]) -> Jaxpr:
     return jaxpr.replace(eqns=eqns) if narrow else jaxpr
 
 
-def _linear(s: LinearizedJaxpr, recompute: ClosedJaxpr) -> ClosedJaxpr:
+def _linear_half(s: LinearizedJaxpr, recompute: ClosedJaxpr) -> ClosedJaxpr:
     count = len(recompute.in_avals)
 
     def fun(*args: Any) -> list[Any]:

@@ -11,14 +11,9 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.dimensions import is_symbolic
 from ..._ir.jaxpr import JaxprEqn
-from ..._ir.primitive import primitive
 from ..._trace.trace import typeof
-from ..._transform.padding import Padding, grows, padded_axes, refuse
+from ..._transform.padding import Padding, bind, grows, padded_axes, refuse
 from .dimension_numbers import window_axes, window_sizes
-
-
-def _bind(name: str, *args: Any, **params: Any) -> Any:
-    return primitive(name).bind(*args, **params)
 
 
 def gather_pad(padding: Padding, eqn: JaxprEqn, operand: Any, indices: Any) -> Any:
@@ -31,7 +26,7 @@ def gather_pad(padding: Padding, eqn: JaxprEqn, operand: Any, indices: Any) -> A
     if padded_axes(eqn.invars[1].aval):
         # Indices in padding are anything.
         params["indices_are_sorted"] = params["unique_indices"] = False
-    return _bind("gather", operand, indices, **params)
+    return bind("gather", operand, indices, **params)
 
 
 def scatter_pad(name: str, neutral: Callable[[Any], Any] | None) -> Callable[..., Any]:
@@ -52,16 +47,16 @@ def scatter_pad(name: str, neutral: Callable[[Any], Any] | None) -> Callable[...
         rows = [axis for axis in padded_axes(avals[1]) if axis not in batching]
         clips = params["mode"].name == "CLIP"
         if not rows and not any(map(is_symbolic, limits)):
-            return _bind(name, operand, indices, updates, **params)
+            return bind(name, operand, indices, updates, **params)
         # XLA checks indices against the padded lengths. The true limits are checked here.
         indices = _bounded(padding, indices, limits, clips)
         if rows:
             inside = padding.inside(avals[1], rows)
-            indices = _bind("select_n", inside, _outside(indices), indices)
+            indices = bind("select_n", inside, _outside(indices), indices)
         # In every mode, what is out of bounds now must be dropped. Moved indices may be equal, and are in no order.
         drop = type(params["mode"]).FILL_OR_DROP
         params |= {"mode": drop, "indices_are_sorted": False, "unique_indices": False}
-        return _bind(name, operand, indices, updates, **params)
+        return bind(name, operand, indices, updates, **params)
 
     return pad
 
@@ -88,21 +83,21 @@ def _bounded(padding: Padding, indices: Any, limits: Sequence[Any], clips: bool)
     """The indices, with those above the true limits moved to the limits (`clips`), or out of all bounds."""
     aval = typeof(indices)
     if dtypes.bits(aval.dtype) < 32:  # the out-of-bounds index must be larger than the padded axis
-        indices = _bind("convert_element_type", indices, new_dtype=dtypes.int32, weak_type=False)
+        indices = bind("convert_element_type", indices, new_dtype=dtypes.int32, weak_type=False)
         aval = typeof(indices)
     if not limits:
         return indices
-    tops = [_bind("reshape", padding.length(limit), new_sizes=(1,), dimensions=None) for limit in limits]
-    top = tops[0] if len(tops) == 1 else _bind("concatenate", *tops, dimension=0)
-    top = _bind("convert_element_type", top, new_dtype=aval.dtype, weak_type=False)
-    top = _bind("broadcast_in_dim", top, shape=aval.shape, broadcast_dimensions=(aval.ndim - 1,))
+    tops = [bind("reshape", padding.length(limit), new_sizes=(1,), dimensions=None) for limit in limits]
+    top = tops[0] if len(tops) == 1 else bind("concatenate", *tops, dimension=0)
+    top = bind("convert_element_type", top, new_dtype=aval.dtype, weak_type=False)
+    top = bind("broadcast_in_dim", top, shape=aval.shape, broadcast_dimensions=(aval.ndim - 1,))
     if clips:
-        return _bind("max", _bind("min", indices, top), np.zeros((), aval.dtype)[()])
-    return _bind("select_n", _bind("gt", indices, top), indices, _outside(indices))
+        return bind("max", bind("min", indices, top), np.zeros((), aval.dtype)[()])
+    return bind("select_n", bind("gt", indices, top), indices, _outside(indices))
 
 
 def _outside(indices: Any) -> Any:
     """Indices of this shape that are out of bounds of every axis."""
     aval = typeof(indices)
     largest = np.asarray(np.iinfo(aval.dtype).max, aval.dtype)[()]
-    return _bind("broadcast_in_dim", largest, shape=aval.shape, broadcast_dimensions=())
+    return bind("broadcast_in_dim", largest, shape=aval.shape, broadcast_dimensions=())

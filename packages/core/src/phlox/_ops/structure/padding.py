@@ -12,15 +12,10 @@ from ..._ir.avals import ShapedArray
 from ..._ir.bounds import bounds
 from ..._ir.dimensions import is_symbolic
 from ..._ir.jaxpr import JaxprEqn
-from ..._ir.primitive import primitive
 from ..._trace.trace import typeof
-from ..._transform.padding import MAX_ELEMENTS, Padding, grows, is_padded, padded_axes, passes, refuse
+from ..._transform.padding import MAX_ELEMENTS, Padding, bind, grows, is_padded, padded_axes, passes, refuse
 
 _ZERO = np.int32(0)
-
-
-def _bind(name: str, *args: Any, **params: Any) -> Any:
-    return primitive(name).bind(*args, **params)
 
 
 # --- reshape --------------------------------------------------------------------------------------------
@@ -37,11 +32,11 @@ def reshaped(padding: Padding, eqn: JaxprEqn, x: Any, old: ShapedArray, new: Sha
     # Padding at the end of the first axis of a group is at the end of the group. Padding of an inner axis is between
     # elements, which then have other positions.
     if _keeps_order(padding, old.shape, new.shape):
-        return _bind("reshape", x, new_sizes=padding.shape(new.shape), dimensions=None)
+        return bind("reshape", x, new_sizes=padding.shape(new.shape), dimensions=None)
     size = math.prod(padding.shape(old.shape))
     if max(size, math.prod(padding.shape(new.shape))) > MAX_ELEMENTS:
         refuse(eqn, "the padded arrays have more than 2^31 elements")
-    flat = _bind("reshape", x, new_sizes=(size,), dimensions=None)
+    flat = bind("reshape", x, new_sizes=(size,), dimensions=None)
     return elements(flat, _positions(padding, old, new))
 
 
@@ -74,16 +69,16 @@ def _positions(padding: Padding, old: ShapedArray, new: ShapedArray) -> Any:
     # by the true lengths of `old` and put together by its padded ones.
     count: Any = np.int32(0)
     for axis, n in enumerate(new.shape):
-        here = _bind("iota", dtype=np.dtype(np.int32), shape=shape, dimension=axis)
-        count = _bind("add", _bind("mul", count, padding.length(n)), here)
+        here = bind("iota", dtype=np.dtype(np.int32), shape=shape, dimension=axis)
+        count = bind("add", bind("mul", count, padding.length(n)), here)
     position, stride = None, 1
     for n in reversed(old.shape):
         length = padding.length(n)
         # A length may be 0 in padding of padding; the quotient is then not used.
-        length = _bind("max", length, np.int32(1)) if is_symbolic(n) else length
-        part = _bind("mul", _bind("rem", count, length), np.int32(stride))
-        position = part if position is None else _bind("add", position, part)
-        count, stride = _bind("div", count, length), stride * padding.capacity(n)
+        length = bind("max", length, np.int32(1)) if is_symbolic(n) else length
+        part = bind("mul", bind("rem", count, length), np.int32(stride))
+        position = part if position is None else bind("add", position, part)
+        count, stride = bind("div", count, length), stride * padding.capacity(n)
     return position
 
 
@@ -92,10 +87,10 @@ def elements(flat: Any, positions: Any) -> Any:
     from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode
 
     shape = typeof(positions).shape
-    return _bind(
+    return bind(
         "gather",
         flat,
-        _bind("reshape", positions, new_sizes=(*shape, 1), dimensions=None),
+        bind("reshape", positions, new_sizes=(*shape, 1), dimensions=None),
         dimension_numbers=GatherDimensionNumbers((), (0,), (0,)),
         slice_sizes=(1,),
         unique_indices=False,
@@ -115,7 +110,7 @@ def rev_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
         n = aval.shape[axis]
         if is_symbolic(n):
             most = padding.capacity(n)
-            out = padding.from_position(out, axis, _bind("sub", np.int32(most), padding.length(n)), most)
+            out = padding.from_position(out, axis, bind("sub", np.int32(most), padding.length(n)), most)
     return out
 
 
@@ -138,7 +133,7 @@ def _padded_slice(padding: Padding, x: Any, starts: Sequence[Any], strides: Sequ
         limits.append(min(typeof(x).shape[axis], start + max(0, (n - 1) * step + 1)))
         lows.append(min(start, limits[-1]))
     steps = None if all(step == 1 for step in strides) else tuple(strides)
-    part = _bind("slice", x, start_indices=tuple(lows), limit_indices=tuple(limits), strides=steps)
+    part = bind("slice", x, start_indices=tuple(lows), limit_indices=tuple(limits), strides=steps)
     return padding.fit(part, out)
 
 
@@ -148,10 +143,10 @@ def _strided(padding: Padding, x: Any, axis: int, start: Any, step: Any, count: 
 
     shape = typeof(x).shape
     others = tuple(i for i in range(len(shape)) if i != axis)
-    return _bind(
+    return bind(
         "gather",
         x,
-        _bind("reshape", _arithmetic(padding, start, step, count), new_sizes=(count, 1), dimensions=None),
+        bind("reshape", _arithmetic(padding, start, step, count), new_sizes=(count, 1), dimensions=None),
         dimension_numbers=GatherDimensionNumbers(others, (axis,), (axis,)),
         slice_sizes=tuple(1 if i == axis else n for i, n in enumerate(shape)),
         unique_indices=False,
@@ -163,8 +158,8 @@ def _strided(padding: Padding, x: Any, axis: int, start: Any, step: Any, count: 
 
 def _arithmetic(padding: Padding, start: Any, step: Any, count: int) -> Any:
     """The positions ``start + i * step``, as int32."""
-    numbers = _bind("iota", dtype=np.dtype(np.int32), shape=(count,), dimension=0)
-    return _bind("add", _bind("mul", numbers, padding.length(step)), padding.length(start))
+    numbers = bind("iota", dtype=np.dtype(np.int32), shape=(count,), dimension=0)
+    return bind("add", bind("mul", numbers, padding.length(step)), padding.length(start))
 
 
 def split_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> list[Any]:
@@ -180,7 +175,7 @@ def split_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> list[Any]:
 def dynamic_slice_pad(padding: Padding, eqn: JaxprEqn, x: Any, *starts: Any) -> Any:
     sizes = eqn.params["slice_sizes"]
     moved = inside_starts(padding, eqn, eqn.invars[0].aval.shape, sizes, starts)
-    return _bind("dynamic_slice", x, *moved, slice_sizes=padding.shape(sizes))
+    return bind("dynamic_slice", x, *moved, slice_sizes=padding.shape(sizes))
 
 
 def inside_starts(
@@ -196,8 +191,8 @@ def inside_starts(
         if not grows(room):
             refuse(eqn, f"a slice of length {size} of an axis of length {n} may reach behind the padding")
         dtype = typeof(start).dtype
-        last = _bind("convert_element_type", padding.length(room), new_dtype=dtype, weak_type=False)
-        moved.append(_bind("clamp", np.zeros((), dtype)[()], start, last))
+        last = bind("convert_element_type", padding.length(room), new_dtype=dtype, weak_type=False)
+        moved.append(bind("clamp", np.zeros((), dtype)[()], start, last))
     return moved
 
 
@@ -208,9 +203,9 @@ def dynamic_update_slice_pad(padding: Padding, eqn: JaxprEqn, x: Any, update: An
     starts = tuple(inside_starts(padding, eqn, aval.shape, part.shape, starts))
     partial = [axis for axis in padded_axes(part) if part.shape[axis] != aval.shape[axis]]
     if partial:
-        old = _bind("dynamic_slice", x, *starts, slice_sizes=padding.shape(part.shape))
-        update = _bind("select_n", padding.inside(part, partial), old, update)
-    return _bind("dynamic_update_slice", x, update, *starts)
+        old = bind("dynamic_slice", x, *starts, slice_sizes=padding.shape(part.shape))
+        update = bind("select_n", padding.inside(part, partial), old, update)
+    return bind("dynamic_update_slice", x, update, *starts)
 
 
 # --- concatenate, pad -----------------------------------------------------------------------------------
@@ -225,12 +220,12 @@ def concatenate_pad(padding: Padding, eqn: JaxprEqn, *xs: Any) -> Any:
     rank = out.ndim
     total = sum(map(padding.capacity, lengths))
     widths = tuple((0, total - typeof(xs[0]).shape[axis] if i == axis else 0, 0) for i in range(rank))
-    whole = _bind("pad", xs[0], np.zeros((), out.dtype)[()], padding_config=widths)
+    whole = bind("pad", xs[0], np.zeros((), out.dtype)[()], padding_config=widths)
     start = lengths[0]
     for x, n in zip(xs[1:], lengths[1:], strict=True):
         starts = [padding.length(start) if i == axis else _ZERO for i in range(rank)]
         # The array is long enough for all operands, so that no start is moved back.
-        whole = _bind("dynamic_update_slice", whole, x, *starts)
+        whole = bind("dynamic_update_slice", whole, x, *starts)
         start = start + n
     return padding.fit(whole, out)
 
@@ -261,11 +256,11 @@ def pad_pad(padding: Padding, eqn: JaxprEqn, x: Any, value: Any) -> Any:
         widths.append((room, more, inner) if least >= 0 else (0, room + more, inner))
     if is_padded(aval):
         x = padding.filled(x, aval, value)
-    x = _bind("pad", x, value, padding_config=tuple(widths))
+    x = bind("pad", x, value, padding_config=tuple(widths))
     for axis, low, positive in moved:
         if positive:  # the padding in front is too long
             room = padding.capacity(low)
-            x = padding.from_position(x, axis, _bind("sub", np.int32(room), padding.length(low)), room)
+            x = padding.from_position(x, axis, bind("sub", np.int32(room), padding.length(low)), room)
         else:
             x = padding.from_position(x, axis, padding.length(-low), padding.capacity(-low))
     return _fit_with(padding, x, out, value)
@@ -283,10 +278,10 @@ def _pad_between(padding: Padding, eqn: JaxprEqn, x: Any, value: Any) -> Any:
     positions = _arithmetic(padding, low, inner + 1, count)
     if is_padded(aval):
         positions = padding.filled(positions, aval.update(dtype=np.dtype(np.int32)), np.iinfo(np.int32).max)
-    return _bind(
+    return bind(
         "scatter",
-        _bind("broadcast_in_dim", value, shape=padding.shape(out.shape), broadcast_dimensions=()),
-        _bind("reshape", positions, new_sizes=(count, 1), dimensions=None),
+        bind("broadcast_in_dim", value, shape=padding.shape(out.shape), broadcast_dimensions=()),
+        bind("reshape", positions, new_sizes=(count, 1), dimensions=None),
         x,
         dimension_numbers=ScatterDimensionNumbers((), (0,), (0,)),
         indices_are_sorted=False,
@@ -298,4 +293,4 @@ def _pad_between(padding: Padding, eqn: JaxprEqn, x: Any, value: Any) -> Any:
 def _fit_with(padding: Padding, x: Any, out: ShapedArray, value: Any) -> Any:
     shape, target = typeof(x).shape, padding.shape(out.shape)
     widths = tuple((0, want - have, 0) for have, want in zip(shape, target, strict=True))
-    return x if shape == target else _bind("pad", x, value, padding_config=widths)
+    return x if shape == target else bind("pad", x, value, padding_config=widths)
