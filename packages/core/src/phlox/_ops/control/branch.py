@@ -285,22 +285,22 @@ def _cond_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, lis
     divided = [divide(branch, policy) for branch in eqn.params["branches"]]
     slots, slot_indices = _slots([[v.aval for v in d.residuals] for d in divided])
     residual_vars = [Var(aval) for aval in slots]
-    first = tuple(_with_slots(d.first, slots, indices) for d, indices in zip(divided, slot_indices, strict=True))
-    again = tuple(_from_slots(d, slots, indices) for d, indices in zip(divided, slot_indices, strict=True))
+    forward = tuple(_with_slots(d.forward, slots, indices) for d, indices in zip(divided, slot_indices, strict=True))
+    recompute = tuple(_from_slots(d, slots, indices) for d, indices in zip(divided, slot_indices, strict=True))
     return (
-        eqn.replace(outvars=[*eqn.outvars, *residual_vars], params={**eqn.params, "branches": first}),
-        eqn.replace(invars=[*eqn.invars, *residual_vars], params={**eqn.params, "branches": again}),
+        eqn.replace(outvars=[*eqn.outvars, *residual_vars], params={**eqn.params, "branches": forward}),
+        eqn.replace(invars=[*eqn.invars, *residual_vars], params={**eqn.params, "branches": recompute}),
         residual_vars,
     )
 
 
 def _from_slots(divided: Divided, slots: Sequence[ShapedArray], branch_slots: Sequence[int]) -> ClosedJaxpr:
     """The second half of a split branch, which takes its saved values from their slots."""
-    jaxpr = divided.again.jaxpr
+    jaxpr = divided.recompute.jaxpr
     saved = dict(zip(branch_slots, divided.residuals, strict=True))
     slot_vars = [saved[i] if i in saved else Var(aval) for i, aval in enumerate(slots)]
     invars = [*jaxpr.invars[: len(jaxpr.invars) - len(branch_slots)], *slot_vars]
-    return divided.again.replace(jaxpr=jaxpr.replace(invars=invars))
+    return divided.recompute.replace(jaxpr=jaxpr.replace(invars=invars))
 
 
 def _cond_keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:

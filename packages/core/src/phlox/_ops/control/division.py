@@ -58,11 +58,11 @@ def keeps(policy: Policy, eqn: JaxprEqn) -> bool:
 
 
 class Divided(NamedTuple):
-    """A jaxpr split by a policy. `first` returns the results, then the `residuals` that are saved; `again` takes the
-    arguments, then the residuals, and returns the results. Both halves use the same `Var` objects."""
+    """A jaxpr split by a policy. `forward` returns the results, then the `residuals` that are saved; `recompute` takes
+    the arguments, then the residuals, and returns the results. Both halves use the same `Var` objects."""
 
-    first: ClosedJaxpr
-    again: ClosedJaxpr
+    forward: ClosedJaxpr
+    recompute: ClosedJaxpr
     residuals: list[Var]
 
 
@@ -70,28 +70,28 @@ def divide(closed: ClosedJaxpr, policy: Policy, excepted: Collection[JaxprEqn] =
     """Splits a jaxpr by a policy; `excepted` equations are in both halves and their results are not saved."""
 
     def make() -> Divided:
-        first: list[JaxprEqn] = []
-        again: list[JaxprEqn] = []
+        forward: list[JaxprEqn] = []
+        recompute: list[JaxprEqn] = []
         residuals: list[Var] = []
         for eqn in closed.eqns:
             if eqn in excepted:
-                first.append(eqn)
-                again.append(eqn)
+                forward.append(eqn)
+                recompute.append(eqn)
             elif eqn.primitive.divide is not None:
-                one, other, new_residuals = eqn.primitive.divide(eqn, policy)
-                first.append(one)
-                again.append(other)
+                saving, recomputing, new_residuals = eqn.primitive.divide(eqn, policy)
+                forward.append(saving)
+                recompute.append(recomputing)
                 residuals += new_residuals
             else:
-                first.append(eqn)
+                forward.append(eqn)
                 if keeps(policy, eqn):
                     residuals += eqn.outvars
                 else:
-                    again.append(eqn)
+                    recompute.append(eqn)
         jaxpr = closed.jaxpr
         return Divided(
-            closed.replace(jaxpr=jaxpr.replace(eqns=first, outvars=[*jaxpr.outvars, *residuals])),
-            closed.replace(jaxpr=jaxpr.replace(eqns=again, invars=[*jaxpr.invars, *residuals])),
+            closed.replace(jaxpr=jaxpr.replace(eqns=forward, outvars=[*jaxpr.outvars, *residuals])),
+            closed.replace(jaxpr=jaxpr.replace(eqns=recompute, invars=[*jaxpr.invars, *residuals])),
             residuals,
         )
 
@@ -111,7 +111,7 @@ def divided_call(
     is a result of the jaxpr after the first `num_carry` is passed as that result of the equation; for every other one
     the equation gets a new result, of type ``outer(variable)``.
     """
-    outputs = divided.first.jaxpr.outvars
+    outputs = divided.forward.jaxpr.outvars
     # A result of the equation that is saved already has a variable. Carries differ: the saved ones are those of each
     # turn.
     results = {v: o for v, o in zip(outputs[num_carry:], eqn.outvars[num_carry:], strict=False) if type(v) is Var}
@@ -124,10 +124,10 @@ def divided_call(
     def half(closed: ClosedJaxpr, outvars: list[Any]) -> dict[str, Any]:
         return {**eqn.params, "jaxpr": closed.replace(jaxpr=closed.jaxpr.replace(outvars=outvars))}
 
-    first = half(divided.first, [*outputs[: len(eqn.outvars)], *more])
-    again = half(divided.again, only(divided.again.jaxpr.outvars, missing))
+    forward = half(divided.forward, [*outputs[: len(eqn.outvars)], *more])
+    recompute = half(divided.recompute, only(divided.recompute.jaxpr.outvars, missing))
     return (
-        eqn.replace(outvars=[*eqn.outvars, *(results[v] for v in more)], params=first),
-        eqn.replace(invars=[*eqn.invars, *residuals], outvars=only(eqn.outvars, missing), params=again),
+        eqn.replace(outvars=[*eqn.outvars, *(results[v] for v in more)], params=forward),
+        eqn.replace(invars=[*eqn.invars, *residuals], outvars=only(eqn.outvars, missing), params=recompute),
         residuals,
     )

@@ -108,13 +108,13 @@ def _ordered_while(
     def turn(g: Function, _: Value, token: Value, *xs: Value) -> list[Value]:
         g.token = token
         outs = lower_jaxpr(g, body_jaxpr.jaxpr, [*body_consts, *xs])
-        again = goes_on(g, outs)
-        return [again, g.order(), *outs]
+        test = goes_on(g, outs)
+        return [test, g.order(), *outs]
 
     first = goes_on(f, carry)
     start = [first, f.order(), *carry]
     avals = [x.aval for x in start]
-    regions = [f.region(avals, lambda g, again, *_: [again]), f.region(avals, turn, names=("while", "body"))]
+    regions = [f.region(avals, lambda g, test, *_: [test]), f.region(avals, turn, names=("while", "body"))]
     _, f.token, *outs = f.op("stablehlo.while", start, avals, "", regions)
     return outs
 

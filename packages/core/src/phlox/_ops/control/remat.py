@@ -108,15 +108,16 @@ def _remat_linearize(
 def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], policy: Policy | None) -> _Halves:
     s = linearize_jaxpr(jaxpr, nonzero)
     divided = Divided(s.primal, s.primal, []) if policy is None else divide(s.primal, policy)
-    inner, inputs, outputs = divided.again.jaxpr, len(jaxpr.in_avals), len(jaxpr.out_avals)
+    inner, inputs, outputs = divided.recompute.jaxpr, len(jaxpr.in_avals), len(jaxpr.out_avals)
     residuals = [inner.invars[i] if kind == "in" else inner.outvars[i] for kind, i in s.residuals]
     # Inputs, and values that the policy saves, are kept only if the residuals are computed from them.
-    recompute, needed = narrowed(divided.again.replace(jaxpr=inner.replace(outvars=residuals)), [True] * len(residuals))
+    of_residuals = divided.recompute.replace(jaxpr=inner.replace(outvars=residuals))
+    recompute, needed = narrowed(of_residuals, [True] * len(residuals))
     saved = only(divided.residuals, needed[inputs:])
-    first = divided.first.jaxpr
+    first = divided.forward.jaxpr
     primal, _ = prune(first.replace(outvars=[*first.outvars[:outputs], *saved]))
     linear = _linear_half(s, recompute)
-    return _Halves(divided.first.replace(jaxpr=_rounded(primal, saved)), linear, needed[:inputs], s.nonzero)
+    return _Halves(divided.forward.replace(jaxpr=_rounded(primal, saved)), linear, needed[:inputs], s.nonzero)
 
 
 def _log_text(halves: _Halves, outputs: int) -> str:

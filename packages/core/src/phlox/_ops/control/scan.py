@@ -240,8 +240,8 @@ def _split(
     stored |= {v: ("ys", i) for i, v in enumerate(inner.outvars[ncarry:outputs]) if type(v) is Var and v not in stored}
     residuals = [inner.invars[i] if kind == "in" else inner.outvars[i] for kind, i in s.residuals]
     # Inputs and results of the steps exist anyway, and invariant values are computed once: these cost nothing to store.
-    again = recomputed(s.primal, residuals, [*stored, *(v for v in steady_vars if v not in stored)])
-    for v in again.leaves:
+    recompute = recomputed(s.primal, residuals, [*stored, *(v for v in steady_vars if v not in stored)])
+    for v in recompute.leaves:
         if v in stored:
             keep(fixed if stored[v][0] == "const" else moving, stored[v])
         elif v in steady_vars:
@@ -252,7 +252,7 @@ def _split(
     invariant, _ = prune(inner.replace(invars=inner.invars[:nconst], outvars=invariant_vars, eqns=steady_eqns))
     primal, _ = prune(inner.replace(outvars=[*inner.outvars[:outputs], *left_vars]))
     nonzero = (*carry_has, *s.nonzero[ncarry:])
-    linear = _linear_step(jaxpr, s, again.program, residual_indices, fixed, moving, const_has, carry_has, xs_has)
+    linear = _linear_step(jaxpr, s, recompute.program, residual_indices, fixed, moving, const_has, carry_has, xs_has)
     return _Halves(
         ClosedJaxpr(invariant, s.primal.consts),
         ClosedJaxpr(primal, s.primal.consts),
@@ -277,7 +277,7 @@ def _invariant(jaxpr: Jaxpr, num_consts: int) -> tuple[set[Var], list[JaxprEqn]]
 def _linear_step(
     jaxpr: ClosedJaxpr,
     s: LinearizedJaxpr,
-    again: ClosedJaxpr,
+    recompute: ClosedJaxpr,
     residual_indices: Sequence[tuple[bool, int]],
     fixed: Sequence[Any],
     moving: Sequence[Any],
@@ -286,18 +286,18 @@ def _linear_step(
     xs_has: tuple[bool, ...],
 ) -> ClosedJaxpr:
     """The linear jaxpr of a step, with inputs in the order of a scan: fixed residuals, tangents of constants, tangents
-    of the carry, moving residuals, tangents of slices. `again` computes the residuals of `s` from the stored ones."""
+    of the carry, moving residuals, tangents of slices. `recompute` returns the residuals of `s` for the stored ones."""
     ncarry, nconst_t, ncarry_t = len(carry_has), sum(const_has), sum(carry_has)
     # By `is_fixed`: those of moving residuals at False, those of fixed ones at True.
     avals: list[list[Any]] = [[None] * len(moving), [None] * len(fixed)]
-    for (is_fixed, i), aval in zip(residual_indices, again.in_avals, strict=True):
+    for (is_fixed, i), aval in zip(residual_indices, recompute.in_avals, strict=True):
         avals[is_fixed][i] = aval
-    tangent_avals = s.linear.in_avals[len(again.out_avals) :]
+    tangent_avals = s.linear.in_avals[len(recompute.out_avals) :]
 
     def fun(*args: Any) -> list[Any]:
         rows = [args[: len(fixed)], args[len(fixed) + nconst_t + ncarry_t :]]
         residual_values = [rows[0][i] if is_fixed else rows[1][i] for is_fixed, i in residual_indices]
-        residuals = eval_jaxpr(again.jaxpr, again.consts, *residual_values)
+        residuals = eval_jaxpr(recompute.jaxpr, recompute.consts, *residual_values)
         inputs = [*args[len(fixed) : len(fixed) + nconst_t + ncarry_t], *rows[1][len(moving) :]]
         tangents_out = eval_jaxpr(s.linear.jaxpr, s.linear.consts, *residuals, *inputs)
         outs = fill(tangents_out, s.nonzero, jaxpr.out_avals)
