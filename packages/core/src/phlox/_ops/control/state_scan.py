@@ -39,7 +39,7 @@ from .batched_loop import batched_loop, masked_programs, update_where
 from .loop_states import INDEX, LoopPrograms
 from .masked import masked_jaxpr
 from .rows import row_at, rows_at, write_state, zero_array
-from .turns import backward_step, carry_fixed_point, jvp_body, jvp_step, repeat, split_by, with_ignored_inputs
+from .turns import backward_step, carry_fixed_point, jvp_step, repeat, split_by, with_ignored_inputs
 
 _int32 = dtypes.int32.type
 _ZERO, _ONE = _int32(0), _int32(1)
@@ -252,25 +252,16 @@ def _scan_states_jvp(
     _, const_has, states_have, _, step_has, start_has = (tuple(type(x) is not Zero for x in part) for part in t)
     state_has = carry_fixed_point(states_have, lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
     carry_has = carry_fixed_point(start_has, lambda known: jvp_jaxpr(step_jaxpr, (*step_has, *known, *state_has))[1])
-    states = present_arrays(t.states, state_has)
-    carry = present_arrays(t.carry, carry_has)
-    step, _ = jvp_step(step_jaxpr, step_has, carry_has, state_has)
-    state_tangents = [a.tangent() for a in only(body_jaxpr.out_avals, state_has)]
-    cond = with_ignored_inputs(cond_jaxpr, state_tangents)
-    outs = _bind_scan_states(
-        cond,
-        jvp_body(body_jaxpr, const_has, state_has),
-        step,
-        _Parts(
-            o.cond_consts,
-            [*o.body_consts, *drop_zeros(t.body_consts)],
-            [*o.states, *states],
-            o.counts,
-            [*o.step_consts, *drop_zeros(t.step_consts)],
-            [*o.carry, *carry],
-        ),
-        reverse,
+    operands = o._replace(
+        body_consts=[*o.body_consts, *drop_zeros(t.body_consts)],
+        states=[*o.states, *present_arrays(t.states, state_has)],
+        step_consts=[*o.step_consts, *drop_zeros(t.step_consts)],
+        carry=[*o.carry, *present_arrays(t.carry, carry_has)],
     )
+    body, _ = jvp_step(body_jaxpr, const_has, state_has, ())
+    step, _ = jvp_step(step_jaxpr, step_has, carry_has, state_has)
+    cond = with_ignored_inputs(cond_jaxpr, [a.tangent() for a in only(body_jaxpr.out_avals, state_has)])
+    outs = _bind_scan_states(cond, body, step, operands, reverse)
     count = len(o.carry)
     return outs[:count], fill(outs[count:], carry_has, step_jaxpr.out_avals)
 

@@ -115,42 +115,17 @@ def jvp_loop(
     carry_tangents = present_arrays(tangents[both:], carry_has)
     cond = with_ignored_inputs(cond_jaxpr, [typeof(t) for t in carry_tangents])
     body_consts = [*primals[cond_nconsts:both], *drop_zeros(tangents[cond_nconsts:both])]
-    body = jvp_body(body_jaxpr, const_has, carry_has)
+    body, _ = jvp_step(body_jaxpr, const_has, carry_has, ())
     outs = bind_loop(
         loop, cond, primals[:cond_nconsts], body, body_consts, [*primals[both:], *carry_tangents], **options
     )
     return outs, carry_has
 
 
-def jvp_body(body: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...]) -> ClosedJaxpr:
-    """The jvp of the body, with the inputs (constants, their tangents, carry, its tangents)."""
-    nconsts, ncarry = len(const_has), len(carry_has)
-
-    def make() -> ClosedJaxpr:
-        derived, _ = jvp_jaxpr(body, (*const_has, *carry_has), keep=carry_has)
-
-        def fun(*args: Any) -> list[Any]:
-            consts, rest = args[:nconsts], args[nconsts:]
-            const_tangents, rest = rest[: sum(const_has)], rest[sum(const_has) :]
-            return eval_jaxpr(derived.jaxpr, derived.consts, *consts, *rest[:ncarry], *const_tangents, *rest[ncarry:])
-
-        avals = body.in_avals
-        tangents = [a.tangent() for a in avals]
-        order = [
-            *avals[:nconsts],
-            *only(tangents[:nconsts], const_has),
-            *avals[nconsts:],
-            *only(tangents[nconsts:], carry_has),
-        ]
-        return restage(fun, order, body.jaxpr)
-
-    return memoized(body.jaxpr, ("jvp of a step", const_has, carry_has, axis_env.get()), make)
-
-
 def jvp_step(
     jaxpr: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...], xs_has: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The jvp of a step, as a step: tangents of constants are constants, those of the carry are carried.
+    """The jvp of a step or body, as such: tangents of constants are constants, those of the carry are carried.
 
     Also returns, for each result, whether its tangent is returned.
     """
