@@ -42,7 +42,7 @@ class Offloadable(NamedTuple):
 Policy = Callable[..., Any]
 
 
-def keeps(policy: Policy, eqn: JaxprEqn) -> bool:
+def is_saved(policy: Policy, eqn: JaxprEqn) -> bool:
     """Whether the policy saves the results of an equation. Raises `ArgumentError` if it returns anything unknown."""
     answer = policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params)
     if isinstance(answer, bool):
@@ -84,7 +84,7 @@ def divide(closed: ClosedJaxpr, policy: Policy, excepted: Collection[JaxprEqn] =
                 residuals += new_residuals
             else:
                 forward.append(eqn)
-                if keeps(policy, eqn):
+                if is_saved(policy, eqn):
                     residuals += eqn.outvars
                 else:
                     recompute.append(eqn)

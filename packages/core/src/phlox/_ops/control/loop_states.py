@@ -154,14 +154,14 @@ def _in_one_loop(
     loop = LoopPrograms(cond_jaxpr, args[:cond_nconsts], body_jaxpr, args[cond_nconsts:both])
 
     def thin(stored: Sequence[Any], where: Any) -> list[Any]:
-        return [_select(where, thinner, x) for x, thinner in zip(stored, _thinned(stored), strict=True)]
+        return [select_n(where, x, thinner) for x, thinner in zip(stored, _thinned(stored), strict=True)]
 
     def turn(count: Any, stride: Any, *values: Any) -> list[Any]:
         full = eq(count, mul(stride, _int32(rows)))
         stride, stored = select(full, mul(stride, _int32(2)), stride), thin(values[n:], full)
         written = write_state(stored, values[:n], div(count, stride))
         is_row = eq(rem(count, stride), _ZERO)
-        stored = [_select(is_row, new, x) for x, new in zip(stored, written, strict=True)]
+        stored = [select_n(is_row, x, new) for x, new in zip(stored, written, strict=True)]
         return [add(count, _ONE), stride, *loop.turn(values[:n]), *stored]
 
     stored = [zero_array(a.with_axis(0, rows)) for a in body_jaxpr.out_avals]
@@ -169,10 +169,6 @@ def _in_one_loop(
     count, stride, *values = repeat(lambda _count, _stride, *values: loop.goes_on(values[:n]), turn, start)
     many = and_(gt(stride, _ONE), gt(count, mul(stride, _int32(rows // 2))))
     return [*values[:n], *thin(values[n:], many), count, select(many, mul(stride, _int32(2)), stride)]
-
-
-def _select(which: Any, yes: Any, no: Any) -> Any:
-    return select_n(which, no, yes)
 
 
 def _states_batch(

@@ -91,7 +91,7 @@ def _remat_linearize(
     refuse_io(jaxpr.effects, "checkpoint", "which computes it again for the derivative")
     nonzero = tuple(type(t) is not Zero for t in tangents)
     key = ("checkpoint halves", nonzero, policy, axis_env.get())
-    halves = memoized(jaxpr.jaxpr, key, lambda: _split(jaxpr, nonzero, policy))
+    halves = memoized(jaxpr.jaxpr, key, lambda: _halves(jaxpr, nonzero, policy))
     results = eval_jaxpr(halves.primal.jaxpr, halves.primal.consts, *primals)
     count = len(jaxpr.out_avals)
     outs, residuals = results[:count], results[count:]
@@ -105,7 +105,7 @@ def _remat_linearize(
     return outs, fill(tangents_out, halves.nonzero, jaxpr.out_avals)
 
 
-def _split(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], policy: Policy | None) -> _Halves:
+def _halves(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], policy: Policy | None) -> _Halves:
     s = linearize_jaxpr(jaxpr, nonzero)
     divided = Divided(s.primal, s.primal, []) if policy is None else divide(s.primal, policy)
     inner, inputs, outputs = divided.recompute.jaxpr, len(jaxpr.in_avals), len(jaxpr.out_avals)

@@ -190,7 +190,7 @@ def _scan_linearize(
         start_has, lambda known: linearize_jaxpr(jaxpr, (*const_has, *known, *xs_has)).nonzero[:num_carry]
     )
     key = ("scan halves", const_has, carry_has, xs_has, axis_env.get())
-    halves = memoized(jaxpr.jaxpr, key, lambda: _split(jaxpr, const_has, carry_has, xs_has))
+    halves = memoized(jaxpr.jaxpr, key, lambda: _halves(jaxpr, const_has, carry_has, xs_has))
     consts, carry, xs = split_operands(primals, num_consts, num_carry)
     # Once, outside of the loop. A residual of the loop itself would be stored for each step.
     invariant = eval_jaxpr(halves.invariant.jaxpr, halves.invariant.consts, *consts)
@@ -213,7 +213,7 @@ def _scan_linearize(
     return outs, fill([*last_tangents, *ys_tangents], halves.nonzero, [typeof(x) for x in outs])
 
 
-def _split(
+def _halves(
     jaxpr: ClosedJaxpr, const_has: tuple[bool, ...], carry_has: tuple[bool, ...], xs_has: tuple[bool, ...]
 ) -> _Halves:
     nconst, ncarry, outputs = len(const_has), len(carry_has), len(jaxpr.out_avals)

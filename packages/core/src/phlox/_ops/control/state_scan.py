@@ -56,7 +56,7 @@ class _Parts(NamedTuple):
     carry: Sequence[Any]
 
 
-def _split(args: Sequence[Any], lengths: tuple[int, ...]) -> _Parts:
+def _parts(args: Sequence[Any], lengths: tuple[int, ...]) -> _Parts:
     return _Parts(*split_by(args, lengths))
 
 
@@ -77,7 +77,7 @@ def _scan_states_bodies(params: dict[str, Any]) -> list[Body]:
 def _scan_states_rebuild(
     args: Sequence[Any], params: dict[str, Any], programs: Sequence[ClosedJaxpr], carried: Sequence[Any] = ()
 ) -> Operands:
-    o, (cond, body, step) = _split(args, params["lengths"]), programs
+    o, (cond, body, step) = _parts(args, params["lengths"]), programs
     o = o._replace(
         cond_consts=[*cond.consts, *o.cond_consts],
         body_consts=[*body.consts, *o.body_consts],
@@ -105,7 +105,7 @@ def _as_loops(
     differentiated: bool = False,
 ) -> list[Any]:
     """`scan_states` in terms of `while`: in a form that is run, or in one that is differentiated."""
-    o = _split(args, lengths)
+    o = _parts(args, lengths)
     loop = LoopPrograms(cond_jaxpr, o.cond_consts, body_jaxpr, o.body_consts)
 
     def step(carry: Sequence[Any], state: Sequence[Any]) -> list[Any]:
@@ -248,7 +248,7 @@ def _scan_states_jvp(
     lengths: tuple[int, ...],
     reverse: bool,
 ) -> tuple[list[Any], list[Any]]:
-    o, t = _split(primals, lengths), _split(tangents, lengths)
+    o, t = _parts(primals, lengths), _parts(tangents, lengths)
     _, const_has, states_have, _, step_has, start_has = (tuple(type(x) is not Zero for x in part) for part in t)
     state_has = carry_fixed_point(states_have, lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
     carry_has = carry_fixed_point(start_has, lambda known: jvp_jaxpr(step_jaxpr, (*step_has, *known, *state_has))[1])
@@ -297,7 +297,7 @@ def _scan_states_transpose(
     reverse: bool,
 ) -> list[Any]:
     """The same states in the other direction, with cotangents of constants (summed) and of the carry as carry."""
-    o = _split(args, lengths)
+    o = _parts(args, lengths)
     before = sum(lengths[:4])
     if any(is_linear(x) for x in args[:before]):
         raise DerivativeError("scan_states is linear in the constants of its step and its carry only")
@@ -333,7 +333,7 @@ def _scan_states_batch(
     lengths: tuple[int, ...],
     reverse: bool,
 ) -> tuple[list[Any], list[Dim]]:
-    o, d = _split(args, lengths), _split(dims, lengths)
+    o, d = _parts(args, lengths), _parts(dims, lengths)
     if any(x is not None for x in d.counts):
         run = functools.partial(
             scan_states.bind,
@@ -384,7 +384,7 @@ def _row_by_row(
 def _scan_states_masked(
     mask: Any, *args: Any, step_jaxpr: ClosedJaxpr, lengths: tuple[int, ...], **params: Any
 ) -> list[Any]:
-    o = _split(args, lengths)
+    o = _parts(args, lengths)
     # `cond` has put the counts of other branches into the rows that do not run this loop.
     ends = zip(o.counts, (_ZERO, _ONE), strict=True)
     counts = [common_count.bind(select(mask, count, end)) for count, end in ends]
