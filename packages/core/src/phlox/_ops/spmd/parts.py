@@ -61,10 +61,10 @@ def map_parts(
 
 
 def _reduced_along(x: Any, axes: frozenset[Any]) -> Any:
-    """`x`, without axes in its type along which it is reduced, other than `axes`.
+    """`x` with a type that is reduced along `axes` only.
 
-    So its cotangent gets partial results along the others outside of the computation of the devices. Inside of it,
-    checks in jaxlib would end the process.
+    The cotangent of `x` then becomes a partial result along other axes outside of the `shard_map`. Inside of it, checks
+    in jaxlib would end the process.
     """
     aval = typeof(x)
     if aval.spec is None:
