@@ -286,7 +286,7 @@ def refuse(eqn: JaxprEqn, reason: str) -> NoReturn:
 # --- rules of many primitives ---------------------------------------------------------------------------
 
 
-def passes(padding: Padding, eqn: JaxprEqn, *args: Any) -> Any:
+def pad_elementwise(padding: Padding, eqn: JaxprEqn, *args: Any) -> Any:
     """The rule `pad` of operations that compute each element from elements at the same positions."""
     return eqn.primitive.bind(*args, **padding.params(eqn))
 

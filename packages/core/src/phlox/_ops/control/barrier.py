@@ -16,7 +16,7 @@ from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import each, whole
 from ..._transform.array_operations import instantiate
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.padding import passes
+from ..._transform.padding import pad_elementwise
 from ..._transform.transpose import is_linear
 from ..._xla.platforms import platform_of
 from ..._xla.text import Function, Value
@@ -48,7 +48,7 @@ optimization_barrier = Primitive(
     jvp=_barrier_jvp,
     transpose=_barrier_transpose,
     batch=lambda axis, args, dims: (optimization_barrier.bind(*args), list(dims)),
-    pad=passes,
+    pad=pad_elementwise,
     extend=lambda params, trailing, *avals: params,
     keys=passes_each,
     nan_checked=False,

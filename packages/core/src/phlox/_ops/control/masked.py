@@ -24,7 +24,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import restage
-from ..._transform.padding import passes
+from ..._transform.padding import pad_elementwise
 from ..._xla.text import Function, Value
 from ..reductions.reduce import reduce_or
 
@@ -125,6 +125,6 @@ masked_test = Primitive(
     lower=_masked_test_lower,
     jvp=_masked_test_jvp,
     batch=_masked_test_batch,
-    pad=passes,
+    pad=pad_elementwise,
     nan_checked=False,
 )

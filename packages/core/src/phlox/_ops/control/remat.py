@@ -21,7 +21,7 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Operands
 from ..._transform.array_operations import Zero, drop_zeros, fill
 from ..._transform.jaxprs import LinearizedJaxpr, linearize_jaxpr, restage
-from ..._transform.padding import passes
+from ..._transform.padding import pad_elementwise
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
@@ -211,7 +211,7 @@ name_p = Primitive(
     lower=lambda f, x, name: x,
     jvp=lambda primals, tangents, name: (name_p.bind(*primals, name=name), tangents[0]),
     batch=lambda axis, args, dims, name: (name_p.bind(*args, name=name), dims[0]),
-    pad=passes,
+    pad=pad_elementwise,
     extend=lambda params, trailing, *avals: params,
     nan_checked=False,
     series="linear",

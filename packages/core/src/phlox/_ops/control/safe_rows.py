@@ -19,7 +19,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import linear_jvp, zeros
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import restage
-from ..._transform.padding import passes
+from ..._transform.padding import pad_elementwise
 from ..._transform.transpose import is_linear
 from ..elementwise.logic import eq, select
 from ..random.keys import is_key
@@ -102,6 +102,6 @@ safe_rows = Primitive(
     linearize=_safe_rows_linearize,
     transpose=lambda ct, goes_on, x, **_: [None, ct if is_linear(x) else None],
     batch=_safe_rows_batch,
-    pad=passes,
+    pad=pad_elementwise,
     nan_checked=False,
 )

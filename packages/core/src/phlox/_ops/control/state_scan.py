@@ -26,7 +26,7 @@ from ..._transform.batch import BatchAxis, Dim, batch_dims, place_axes, place_ax
 from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr
 from ..._transform.jvp import push_forward
 from ..._transform.linearize import LinearizeTrace
-from ..._transform.padding import pads_programs, passes
+from ..._transform.padding import pad_elementwise, pads_programs
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, div, max_, min_, mul, rem, sub
@@ -404,7 +404,7 @@ common_count = Primitive(
     types=lambda count: count,
     lower=lambda f, count: count,
     batch=_common_count_batch,
-    pad=passes,
+    pad=pad_elementwise,
     nan_checked=False,
 )
 

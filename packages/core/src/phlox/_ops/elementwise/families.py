@@ -21,7 +21,7 @@ from ..._trace.trace import typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, add, move_axis, sum_axes, weak_number
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.padding import passes
+from ..._transform.padding import pad_elementwise
 from ..._transform.sharding_types import with_unreduced
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
@@ -226,7 +226,7 @@ def unary(
     show: Callable[..., Any] | None = None,
     eager: Callable[..., Any] | None = None,
     keys: Callable[..., Any] | None = None,
-    pad: Callable[..., Any] = passes,
+    pad: Callable[..., Any] = pad_elementwise,
     nan_checked: bool | None = None,
     light: bool = False,
     unfused: Unfused | None = None,
@@ -398,7 +398,7 @@ def binary(
         spectral=lambda *args, **params: follow(prim, *args, **params),
         transpose=None if transpose is None else _binary_transpose(transpose),
         batch=elementwise_batch(lambda: prim),
-        pad=passes,
+        pad=pad_elementwise,
         checked=checked,
         nan_checked=_checks_nan(accepts) if nan_checked is None else nan_checked,
         light=light,

@@ -21,7 +21,7 @@ from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add
 from ..._transform.jvp import jvp
-from ..._transform.padding import passes
+from ..._transform.padding import pad_elementwise
 from ..._xla.text import Function, Value
 from ..control.loop import repeat
 from ..elementwise.families import elementwise_batch
@@ -487,7 +487,7 @@ regularized_incomplete_beta = Primitive(
     lower=_beta_lower,
     jvp=_beta_jvp,
     batch=elementwise_batch(lambda: regularized_incomplete_beta),
-    pad=passes,
+    pad=pad_elementwise,
     nan_checked=True,
 )
 
@@ -497,6 +497,6 @@ betainc_grad = Primitive(
     types=_beta_types,
     lower=_beta_grad_lower,
     batch=elementwise_batch(lambda: betainc_grad),
-    pad=passes,
+    pad=pad_elementwise,
     nan_checked=True,
 )

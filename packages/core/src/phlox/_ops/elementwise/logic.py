@@ -14,7 +14,7 @@ from ..._trace.trace import typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, add, insert_axis, linear_jvp, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..._transform.padding import passes
+from ..._transform.padding import pad_elementwise
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value
 from .families import (
@@ -165,7 +165,7 @@ select_n = Primitive(
     transpose=_select_transpose,
     spectral=lambda *args: spectra.linear(select_n, *args),
     batch=_select_batch,
-    pad=passes,
+    pad=pad_elementwise,
     extend=lambda params, trailing, *avals: params,
     keys=makes,
     nan_checked=False,
@@ -224,7 +224,7 @@ clamp = Primitive(
     lower=_clamp_lower,
     jvp=_clamp_jvp,
     batch=_clamp_batch,
-    pad=passes,
+    pad=pad_elementwise,
     nan_checked=False,
     unfused="operation",
 )

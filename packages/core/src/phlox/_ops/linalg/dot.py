@@ -17,7 +17,7 @@ from ..._trace.trace import typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, add
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.padding import Padding, passes
+from ..._transform.padding import Padding, pad_elementwise
 from ..._transform.sharding_types import in_auto
 from ..._transform.transpose import Linear, is_linear
 from ..._xla.text import Function, Value, ints
@@ -350,7 +350,7 @@ def _dot_pad(padding: Padding, eqn: JaxprEqn, lhs: Any, rhs: Any) -> Any:
     operands = [
         padding.filled(x, v.aval, 0, axes) for x, v, axes in zip((lhs, rhs), eqn.invars, contracted, strict=True)
     ]
-    return passes(padding, eqn, *operands)
+    return pad_elementwise(padding, eqn, *operands)
 
 
 dot_general = Primitive(

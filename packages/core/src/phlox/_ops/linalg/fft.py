@@ -16,7 +16,7 @@ from ..._ir.jaxpr import JaxprEqn
 from ..._ir.sharding_types import resized
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis
-from ..._transform.padding import Padding, passes, refuse
+from ..._transform.padding import Padding, pad_elementwise, refuse
 from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec
 from ..._xla.program import spec_text
 from ..._xla.text import Function, Value, i64_array
@@ -162,7 +162,7 @@ def _pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
     count = len(eqn.params["fft_lengths"])
     if any(map(is_symbolic, eqn.invars[0].aval.shape[-count:])):
         refuse(eqn, "the length of the transform varies")
-    return passes(padding, eqn, x)
+    return pad_elementwise(padding, eqn, x)
 
 
 fft = structural(

@@ -12,7 +12,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.dimensions import is_symbolic
 from ..._ir.jaxpr import JaxprEqn
-from ..._transform.padding import Padding, passes, refuse
+from ..._transform.padding import Padding, pad_elementwise, refuse
 from ..elementwise.logic import eq, select_n
 from ..structure.iota import iota
 from ..structure.shape import convert
@@ -25,7 +25,7 @@ def stack_pad(ranks: Sequence[int]) -> Any:
         for v, rank in zip(eqn.invars, ranks, strict=True):
             if any(map(is_symbolic, v.aval.shape[v.aval.ndim - rank :])):
                 refuse(eqn, "the length of the matrix varies")
-        return passes(padding, eqn, *args)
+        return pad_elementwise(padding, eqn, *args)
 
     return pad
 
@@ -48,14 +48,14 @@ def square_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
     aval = eqn.invars[0].aval
     if aval.shape[-1] != aval.shape[-2]:
         refuse(eqn, "the length of the matrix varies, and it is not square")
-    return passes(padding, eqn, with_identity(padding, x, aval))
+    return pad_elementwise(padding, eqn, with_identity(padding, x, aval))
 
 
 def triangular_solve_pad(padding: Padding, eqn: JaxprEqn, a: Any, b: Any) -> Any:
     left, right = (v.aval for v in eqn.invars)
     contracted = right.ndim - (2 if eqn.params["left_side"] else 1)
     # The equations of padding say x = 0, so that it reaches no other unknown.
-    return passes(padding, eqn, with_identity(padding, a, left), padding.filled(b, right, 0, (contracted,)))
+    return pad_elementwise(padding, eqn, with_identity(padding, a, left), padding.filled(b, right, 0, (contracted,)))
 
 
 def permutation_pad(padding: Padding, eqn: JaxprEqn, pivots: Any) -> Any:
@@ -65,12 +65,12 @@ def permutation_pad(padding: Padding, eqn: JaxprEqn, pivots: Any) -> Any:
     if is_symbolic(aval.shape[last]):
         itself = iota(dtype=aval.dtype, shape=padding.shape(aval.shape), dimension=last)
         pivots = select_n(padding.inside(aval, (last,)), itself, pivots)
-    return passes(padding, eqn, pivots)
+    return pad_elementwise(padding, eqn, pivots)
 
 
 def symmetric_product_pad(padding: Padding, eqn: JaxprEqn, a: Any, c: Any) -> Any:
     aval = eqn.invars[0].aval
-    return passes(padding, eqn, padding.filled(a, aval, 0, (aval.ndim - 1,)), c)
+    return pad_elementwise(padding, eqn, padding.filled(a, aval, 0, (aval.ndim - 1,)), c)
 
 
 def qr_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:

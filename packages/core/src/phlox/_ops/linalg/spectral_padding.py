@@ -13,7 +13,7 @@ import numpy as np
 from ..._ir.avals import ShapedArray
 from ..._ir.dimensions import is_symbolic, surely_at_least
 from ..._ir.jaxpr import JaxprEqn
-from ..._transform.padding import Padding, passes, refuse
+from ..._transform.padding import Padding, pad_elementwise, refuse
 from ..elementwise.arithmetic import abs_, add, mul, sub
 from ..elementwise.logic import select_n
 from ..reductions.reduce import reduce_max, reduce_sum
@@ -49,7 +49,7 @@ def eigh_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
     aval = eqn.invars[0].aval
     if any(map(is_symbolic, eqn.params["subset_by_index"] or ())):
         refuse(eqn, "it is for a part of the eigenvalues")
-    return passes(padding, eqn, _with_large_diagonal(padding, x, aval))
+    return pad_elementwise(padding, eqn, _with_large_diagonal(padding, x, aval))
 
 
 def svd_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
@@ -58,7 +58,7 @@ def svd_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
     aval = eqn.invars[0].aval
     m, n = aval.shape[-2:]
     if not is_symbolic(m) and not is_symbolic(n):
-        return passes(padding, eqn, x)
+        return pad_elementwise(padding, eqn, x)
     compute_uv = eqn.params["compute_uv"]
     if m == n:
         return _square_svd(padding, eqn, x, aval)

@@ -21,7 +21,7 @@ from ..._ir.sharding_types import batches
 from ..._trace.trace import typeof
 from ..._transform.array_operations import zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
-from ..._transform.padding import Padding, passes
+from ..._transform.padding import Padding, pad_elementwise
 from ..control.loop import repeat
 from ..elementwise import arithmetic as e
 from ..elementwise.families import lowered_as
@@ -135,7 +135,7 @@ def _pad(padding: Padding, eqn: JaxprEqn, keys: Any, alphas: Any) -> Any:
     """Each element has a key that depends on its position alone; the loop has to end for padding too."""
     aval = eqn.invars[1].aval
     depends_on_count(eqn, aval.shape[eqn.invars[0].aval.ndim :])
-    return passes(padding, eqn, keys, padding.filled(alphas, aval, 1))
+    return pad_elementwise(padding, eqn, keys, padding.filled(alphas, aval, 1))
 
 
 #: operands: keys, and parameters with the axes of the keys, then more axes; each key samples for its parameters

@@ -26,7 +26,7 @@ from ..._ir.sharding_types import batches
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis
 from ..._transform.batch import batch_of_one
-from ..._transform.padding import Padding, passes as passes_on, refuse
+from ..._transform.padding import Padding, pad_elementwise, refuse
 from ..elementwise.families import broadcast_shape, elementwise_batch, lowered_as
 from ..structure.padding import reshaped
 from .generators import KNOWN, Impl, named
@@ -117,7 +117,7 @@ random_seed = Primitive(
     sharding=batches,
     lower=lowered_as(lambda seeds, impl: impl.each(impl.seed, [typeof(seeds).ndim], seeds)),
     batch=_batch_in_place(lambda: random_seed),
-    pad=passes_on,
+    pad=pad_elementwise,
     extend=_unchanged,
     keys=makes,
     nan_checked=False,
@@ -140,7 +140,7 @@ random_wrap = Primitive(
     # In memory an array of keys is the array of their words.
     lower=lambda f, base, impl: base,
     batch=_front(lambda: random_wrap),
-    pad=passes_on,
+    pad=pad_elementwise,
     extend=_unchanged,
     keys=makes,
     nan_checked=False,
@@ -158,7 +158,7 @@ random_unwrap = Primitive(
     sharding=batches,
     lower=lambda f, keys: keys,
     batch=_batch_in_place(lambda: random_unwrap),
-    pad=passes_on,
+    pad=pad_elementwise,
     extend=_unchanged,
     keys=reads,
     nan_checked=False,
@@ -194,7 +194,7 @@ def _numbers_pad(padding: Padding, eqn: JaxprEqn, keys: Any) -> Any:
     shorter one."""
     shape, old = eqn.params["shape"], eqn.outvars[0].aval
     if not depends_on_count(eqn, shape, moves=not is_key(old)):
-        return passes_on(padding, eqn, keys)
+        return pad_elementwise(padding, eqn, keys)
     # Draws the numbers in one axis, in which their positions do not depend on padding, and reshapes them afterwards.
     flat = shaped((*eqn.invars[0].aval.shape, math.prod(shape)), old.dtype)
     drawn = eqn.primitive.bind(keys, **{**eqn.params, "shape": (padding.capacity(math.prod(shape)),)})
@@ -224,7 +224,7 @@ random_clone = Primitive(
     types=_clone_types,
     lower=lambda f, keys: keys,
     batch=_batch_in_place(lambda: random_clone),
-    pad=passes_on,
+    pad=pad_elementwise,
     extend=_unchanged,
     keys=makes,
     nan_checked=False,
@@ -245,7 +245,7 @@ random_fold_in = Primitive(
         lambda keys, msgs, impl: impl.each(impl.fold_in, [_rank(impl, keys), typeof(msgs).ndim], keys, msgs)
     ),
     batch=elementwise_batch(lambda: random_fold_in),
-    pad=passes_on,
+    pad=pad_elementwise,
     extend=with_impl,
     keys=makes,
     nan_checked=False,

@@ -22,7 +22,7 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.padding import passes
+from ..._transform.padding import pad_elementwise
 from ..._xla.text import Function, Value
 from ..elementwise.families import batch_elementwise, broadcast_shape, fit
 from ..elementwise.logic import or_, shift_left, shift_right_logical, xor
@@ -110,7 +110,13 @@ def _batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[A
 
 
 threefry2x32 = Primitive(
-    "threefry2x32", multiple_results=True, types=_types, lower=_lower, batch=_batch, pad=passes, nan_checked=False
+    "threefry2x32",
+    multiple_results=True,
+    types=_types,
+    lower=_lower,
+    batch=_batch,
+    pad=pad_elementwise,
+    nan_checked=False,
 )
 
 # --- keys and counters ----------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from ..._transform.jaxprs import jvp_jaxpr
 from ..._transform.jvp import JVPTrace, push_forward
 from ..._transform.linearize import LinearizeTrace
-from ..._transform.padding import Padding, passes
+from ..._transform.padding import Padding, pad_elementwise
 from ..._xla.lower import lower_computation
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.logic import and_, or_, select_n
@@ -186,7 +186,7 @@ def _reduce_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
     avals, axes = [v.aval for v in eqn.invars], eqn.params["dimensions"]
     varying = [axis for axis in axes if is_symbolic(avals[0].shape[axis])]
     if not varying:
-        return passes(padding, eqn, *args)
+        return pad_elementwise(padding, eqn, *args)
     (xs, starts), jaxpr, count = _halves(args), eqn.params["jaxpr"], len(args) // 2
 
     def combine(*values: Any) -> list[Any]:

@@ -23,7 +23,7 @@ from ..._ir.sharding_types import Entries, check_whole, entries_of
 from ..._trace.trace import typeof
 from ..._transform.batch import Dim, batch_of_one
 from ..._transform.jvp import jvp
-from ..._transform.padding import Padding, passes
+from ..._transform.padding import Padding, pad_elementwise
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, div, max_, min_, mul, rem
 from ..elementwise.families import INEXACT, NUMBER, check_kind, literal, lowered_as
@@ -158,7 +158,7 @@ def cumulative(
         aval, axis = eqn.invars[0].aval, eqn.params["axis"]
         if eqn.params["reverse"]:  # the padding comes first
             x = padding.filled(x, aval, start(aval.dtype), (axis,))
-        return passes(padding, eqn, x)
+        return pad_elementwise(padding, eqn, x)
 
     primitive = Primitive(
         name,

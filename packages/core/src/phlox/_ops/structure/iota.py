@@ -7,7 +7,7 @@ from typing import Any
 from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
-from ..._transform.padding import passes as passes_on
+from ..._transform.padding import pad_elementwise
 from ..._xla.text import Function, Iota, Value
 from ..elementwise.families import NUMBER, check_kind
 
@@ -28,7 +28,7 @@ iota = Primitive(
     remembers=True,
     types=_iota_types,
     lower=_iota_lower,
-    pad=passes_on,
+    pad=pad_elementwise,
     show=lambda eqn, printer: {name: eqn.params[name] for name in ("dimension", "dtype", "shape")},
     nan_checked=False,
     light=True,

@@ -13,7 +13,7 @@ from ..._ir.sharding_types import Entries, check_whole, entries_of
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, move_axis, zeros
 from ..._transform.batch import batch_of_one
-from ..._transform.padding import Padding, passes
+from ..._transform.padding import Padding, pad_elementwise
 from ..elementwise.arithmetic import min_
 from ..elementwise.families import literal, lowered_as
 from ..elementwise.logic import lt, select
@@ -69,7 +69,7 @@ def _first_places_sharding(out: ShapedArray, mask: ShapedArray, **_: Any) -> Ent
 def _first_places_pad(padding: Padding, eqn: JaxprEqn, mask: Any) -> Any:
     aval, dtype = eqn.invars[0].aval, eqn.params["index_dtype"]
     last = aval.ndim - 1
-    positions = passes(padding, eqn, padding.filled(mask, aval, False, (last,)))
+    positions = pad_elementwise(padding, eqn, padding.filled(mask, aval, False, (last,)))
     # Where there are no more true elements, the result is the length.
     return min_(positions, convert(padding.length(aval.shape[last]), dtype))
 

@@ -13,7 +13,7 @@ from ..._ir.bounds import bounds
 from ..._ir.dimensions import is_symbolic
 from ..._ir.jaxpr import JaxprEqn
 from ..._trace.trace import typeof
-from ..._transform.padding import MAX_ELEMENTS, Padding, bind, grows, is_padded, padded_axes, passes, refuse
+from ..._transform.padding import MAX_ELEMENTS, Padding, bind, grows, is_padded, pad_elementwise, padded_axes, refuse
 
 _ZERO = np.int32(0)
 
@@ -105,7 +105,7 @@ def elements(flat: Any, positions: Any) -> Any:
 
 def rev_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> Any:
     """Reverses the padded array, and drops the padding that is now in front."""
-    aval, out = eqn.invars[0].aval, passes(padding, eqn, x)
+    aval, out = eqn.invars[0].aval, pad_elementwise(padding, eqn, x)
     for axis in eqn.params["dimensions"]:
         n = aval.shape[axis]
         if is_symbolic(n):
@@ -216,7 +216,7 @@ def concatenate_pad(padding: Padding, eqn: JaxprEqn, *xs: Any) -> Any:
     axis, out = eqn.params["dimension"], eqn.outvars[0].aval
     lengths = [v.aval.shape[axis] for v in eqn.invars]
     if not any(map(is_symbolic, lengths[:-1])):
-        return padding.fit(passes(padding, eqn, *xs), out)
+        return padding.fit(pad_elementwise(padding, eqn, *xs), out)
     rank = out.ndim
     total = sum(map(padding.capacity, lengths))
     widths = tuple((0, total - typeof(xs[0]).shape[axis] if i == axis else 0, 0) for i in range(rank))

@@ -25,7 +25,7 @@ from ..._trace.trace import ArrayBase, recorder, typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, linear_jvp, move_axis, sum_axes, weak_number
 from ..._transform.batch import BatchAxis, Dim, batch_of_one, place_axis
-from ..._transform.padding import passes as passes_on
+from ..._transform.padding import pad_elementwise
 from ..._transform.transpose import is_linear
 from ..._xla.host_values import as_array
 from ..._xla.text import Derived, Function, Value, i64_array
@@ -45,7 +45,7 @@ def structural(
     lower: Callable[..., Value],
     transpose: Callable[..., Any],
     batch: Callable[..., Any],
-    pad: Callable[..., Any] = passes_on,
+    pad: Callable[..., Any] = pad_elementwise,
     sharding: Callable[..., Any] | None = None,
     axis_map_of: Callable[..., dict[int, int]] | None = None,
     extend: Callable[..., Params] | None = None,
@@ -139,7 +139,7 @@ convert_element_type = Primitive(
     transpose=lambda ct, x, **params: [convert_element_type(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)],
     extend=_convert_extend,
     batch=lambda axis, args, dims, **params: (convert_element_type(*args, **params), dims[0]),
-    pad=passes_on,
+    pad=pad_elementwise,
     keys=passes,
     nan_checked=False,
     light=True,
@@ -202,7 +202,7 @@ bitcast_convert_type = Primitive(
         Zero(typeof(out).tangent()),
     ),
     batch=batch_of_one(lambda x, dim, **params: (bitcast_convert_type(move_axis(x, dim, 0), **params), 0)),
-    pad=passes_on,
+    pad=pad_elementwise,
     nan_checked=False,
 )
 

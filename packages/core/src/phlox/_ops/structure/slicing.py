@@ -54,10 +54,9 @@ def _slice_transpose(ct: Any, aval: ShapedArray, start_indices: Ints, limit_indi
     shape = typeof(ct).shape
     steps = strides or (1,) * len(shape)
     config = []
-    for n, lo, got, step in zip(aval.shape, start_indices, shape, steps, strict=True):
-        # Where the last element that was read ends. The elements behind it, that a stride passes over, get zero as
-        # well.
-        reach = 0 if got == 0 else 1 + (got - 1) * step
+    for n, lo, count, step in zip(aval.shape, start_indices, shape, steps, strict=True):
+        # Where the last element that was read ends. Elements behind it, which a stride skips, get zero as well.
+        reach = 0 if count == 0 else 1 + (count - 1) * step
         config.append((lo, n - lo - reach, step - 1))
     return pad(ct, literal(ct, 0), padding_config=tuple(config))
 
@@ -192,7 +191,7 @@ def _check_starts(name: str, starts: Sequence[ShapedArray]) -> None:
         )
 
 
-def _start_of_all(starts: Sequence[Any]) -> Any:
+def _zero_start(starts: Sequence[Any]) -> Any:
     """The start index 0 for an inserted axis that the slice contains whole, with the dtype of the others."""
     return literal(starts[0], 0) if starts else np.int32(0)
 
@@ -232,7 +231,7 @@ def _dynamic_slice_batch(
         dim = dims[0]
         assert dim is not None
         # The slice contains the mapped axis as a whole.
-        starts.insert(dim, _start_of_all(starts))
+        starts.insert(dim, _zero_start(starts))
         sizes = (*slice_sizes[:dim], axis.size, *slice_sizes[dim:])
         return dynamic_slice(x, *starts, slice_sizes=sizes), dim
     # Batched start indices: a gather of one slice per index vector.
@@ -265,10 +264,10 @@ def _index_vectors(axis: BatchAxis, starts: Sequence[Any], dims: Sequence[Dim]) 
 
 def _dynamic_slice_checked(checks: Any, x: Any, *starts: Any, slice_sizes: Ints) -> None:
     shape = typeof(x).shape
-    checks.inside(shape, lambda: _fitting(starts, shape, slice_sizes))
+    checks.inside(shape, lambda: _starts_and_limits(starts, shape, slice_sizes))
 
 
-def _fitting(starts: Sequence[Any], shape: Ints, sizes: Ints) -> tuple[Any, Ints, Ints]:
+def _starts_and_limits(starts: Sequence[Any], shape: Ints, sizes: Ints) -> tuple[Any, Ints, Ints]:
     """Start indices as a vector, their axes, and the largest start of a slice of these sizes along each axis."""
     parts = [reshape(convert(x, dtypes.int32), new_sizes=(1,), dimensions=None) for x in starts]
     vector = concatenate(*parts, dimension=0) if parts else np.zeros(0, np.int32)
@@ -324,7 +323,7 @@ def _update_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> 
     x, update, *starts = args
     if all(d is None for d in dims[2:]):
         x, update = (place_axis(a, d, 0, axis.size) for a, d in ((x, dims[0]), (update, dims[1])))
-        return dynamic_update_slice(x, update, _start_of_all(starts), *starts), 0
+        return dynamic_update_slice(x, update, _zero_start(starts), *starts), 0
     from .dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
     from .scatter import scatter
 
@@ -342,7 +341,7 @@ def _update_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> 
 
 def _update_checked(checks: Any, x: Any, update: Any, *starts: Any) -> None:
     shape = typeof(x).shape
-    checks.inside(shape, lambda: _fitting(starts, shape, typeof(update).shape))
+    checks.inside(shape, lambda: _starts_and_limits(starts, shape, typeof(update).shape))
 
 
 def _update_sharding(out: ShapedArray, x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> Entries:

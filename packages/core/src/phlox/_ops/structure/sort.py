@@ -18,7 +18,7 @@ from ..._ir.sharding_types import Entries, check_whole, elementwise
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..._transform.padding import Padding, passes
+from ..._transform.padding import Padding, pad_elementwise
 from ..._xla.text import Function, Value, flag
 from .dimension_numbers import GatherScatterMode
 from .gather import gather, numbers_along
@@ -136,7 +136,7 @@ def _sort_pad(padding: Padding, eqn: JaxprEqn, *xs: Any) -> list[Any]:
     axis, count = eqn.params["dimension"], eqn.params["num_keys"]
     avals = [v.aval for v in eqn.invars]
     if not is_symbolic(avals[0].shape[axis]):
-        return passes(padding, eqn, *xs)
+        return pad_elementwise(padding, eqn, *xs)
     keys = [padding.filled(x, a, _last(a.dtype), (axis,)) for x, a in zip(xs[:count], avals, strict=False)]
     # An unstable sort could mix padding with elements that are equal to it.
     return sort(*keys, *xs[count:], dimension=axis, is_stable=True, num_keys=count)

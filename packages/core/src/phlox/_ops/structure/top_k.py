@@ -16,7 +16,7 @@ from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, check_whole, entries_of
 from ..._transform.array_operations import zero_tangent
 from ..._transform.batch import Dim, batch_of_one
-from ..._transform.padding import Padding, passes, refuse
+from ..._transform.padding import Padding, pad_elementwise, refuse
 from ..._xla.approximate import top_k_size
 from ..._xla.text import Function, Value, flag
 from .sort import take_along
@@ -103,7 +103,7 @@ def _top_sharding(name: str, axis_of: str) -> Any:
 def _top_k_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> list[Any]:
     """Elements behind the true length are the smallest. Of equal elements those of smaller indices come first."""
     aval = eqn.invars[0].aval
-    return passes(padding, eqn, padding.filled(x, aval, lowest(aval.dtype), (eqn.params["axis"],)))
+    return pad_elementwise(padding, eqn, padding.filled(x, aval, lowest(aval.dtype), (eqn.params["axis"],)))
 
 
 top_k = Primitive(
@@ -195,7 +195,7 @@ def _approx_batch(x: Any, dim: int, reduction_dimension: int, **params: Any) -> 
 def _approx_pad(padding: Padding, eqn: JaxprEqn, x: Any) -> list[Any]:
     if is_symbolic(eqn.invars[0].aval.shape[eqn.params["reduction_dimension"]]):
         refuse(eqn, "the selected elements depend on the length of the axis")
-    return passes(padding, eqn, x)
+    return pad_elementwise(padding, eqn, x)
 
 
 approx_top_k = Primitive(

@@ -13,7 +13,7 @@ from ..._ir.dimensions import is_symbolic
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import primitive
 from ..._trace.trace import typeof
-from ..._transform.padding import Padding, passes, refuse
+from ..._transform.padding import Padding, pad_elementwise, refuse
 from .geometry import dilated
 
 _VARIES = "a window moves along an axis whose length varies"
@@ -130,7 +130,7 @@ def unwindowed_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> Any:
                 any(window[name][axis] != 1 for name in ones if name in window) or window["padding"][axis] != (0, 0)
             ):
                 refuse(eqn, _VARIES)
-    return passes(padding, eqn, *args)
+    return pad_elementwise(padding, eqn, *args)
 
 
 def conv_pad(padding: Padding, eqn: JaxprEqn, lhs: Any, rhs: Any) -> Any:
