@@ -18,7 +18,7 @@ from ..._trace.program_primitive import ProgramPrimitive
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill, instantiate, zero_tangent
-from ..._transform.batch import BatchAxis, Dim, batch_dims, place_axis, run_batched
+from ..._transform.batch import BatchAxis, Dim, batch_dims, place_axes, place_axis, run_batched
 from ..._transform.jaxprs import jvp_jaxpr, restage
 from ..._transform.jvp import jvp
 from ..reductions.reduce import reduce_or
@@ -50,8 +50,7 @@ def _custom_vmap_batch(
     batched = [d is not None for d in dims]
     if any(batched[:num_consts]):
         raise closes_over("custom_vmap", call.jaxpr.name, "mapped")
-    in_front = [x if d is None else place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
-    outs, out_batched = rule.call(axis.size, batched, in_front)
+    outs, out_batched = rule.call(axis.size, batched, place_axes(axis, args, dims, batched))
     return outs, list(batch_dims(out_batched))
 
 
@@ -168,9 +167,10 @@ def _in_front(
     fun: Callable[..., Sequence[Any]], size: int, args: Sequence[Any], dims: Sequence[Dim]
 ) -> tuple[list[Any], list[bool]]:
     """The results of flat `fun` on batched operands, with the batch as axis 0, and for each whether it is batched."""
-    outs, out_dims = run_batched(fun, BatchAxis(size), args, dims)
-    in_front = [x if d is None else place_axis(x, d, 0, size) for x, d in zip(outs, out_dims, strict=True)]
-    return in_front, [d is not None for d in out_dims]
+    axis = BatchAxis(size)
+    outs, out_dims = run_batched(fun, axis, args, dims)
+    batched = [d is not None for d in out_dims]
+    return place_axes(axis, outs, out_dims, batched), batched
 
 
 def _custom_vmap_linearize(
