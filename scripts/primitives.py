@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 """Writes docs/primitives.md: which rules each primitive of phlox has, and which of JAX's primitives phlox has not.
 
-python scripts/primitives.py        with phlox on the path; tests/repository/test_primitives.py compares
+python scripts/primitives.py        tests/repository/test_primitives.py compares
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-import phlox  # noqa: F401  (before its private modules)
-from phlox._ir.rules import RULES
-from phlox._ops import all_primitives
+REPOSITORY = Path(__file__).parents[1]
+sys.path.insert(0, str(REPOSITORY / "packages" / "core" / "src"))
 
-PAGE = Path(__file__).parents[1] / "docs" / "primitives.md"
+import phlox  # noqa: E402, F401  (before its private modules)
+from phlox._ir.rules import RULES  # noqa: E402
+from phlox._ops import all_primitives  # noqa: E402
+
+PAGE = REPOSITORY / "docs" / "primitives.md"
 #: the rules that have a column; the others belong to few primitives
 COLUMNS = ("types", "lower", "jvp", "linearize", "transpose", "batch", "extend", "steps", "effects", "pad")
 

@@ -40,7 +40,7 @@ def _bits_of_part(aval: ShapedArray, sharding: Sharding) -> int:
 def deleting(execute: Callable[[Sequence[Any]], Any], indices: frozenset[int]) -> Callable[[Sequence[Any]], Any]:
     """`execute`, after which the buffers of the arguments `indices` are deleted.
 
-    The runtime has matched their memory, but the Python objects do not know it. A call with one of them would reach XLA,
+    The runtime has taken their memory, but the Python objects do not know it. A call with one of them would reach XLA,
     which prints a line to stderr before it raises; a deleted one is refused before that.
     """
     if not indices:
