@@ -151,7 +151,7 @@ def floor_of_leaves(m: Any) -> Any:
 def floor_of_numpy(m: Any) -> Any:
     x = np.ones(8, np.float32)
     entry, execute, handlers = _bare(m.jit(lambda x: x + 1), x)
-    (filed,) = entry.others.values()
+    (filed,) = entry.variants.values()
     prepare = filed.prepare
     return lambda: execute(prepare([x])).consume_with_handlers(handlers)
 

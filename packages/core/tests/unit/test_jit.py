@@ -412,7 +412,7 @@ def test_what_is_kept_of_orders_is_bounded(monkeypatch):
     for names in itertools.permutations(values):
         np.testing.assert_array_equal(f({k: values[k] for k in names}), [-5, -5])
     (entry,) = f._jit._store.entries.values()
-    assert len(entry.others) <= 3
+    assert len(entry.variants) <= 3
     assert f.stats().calls == 24
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._api.jit import arguments
-from .._api.jit.bodies import Staged, missing, operands_of, staged, varying_results
+from .._api.jit.bodies import Staged, operands_of, staged, varying_results
 from .._api.jit.references import closed_over
 from .._api.jit.user_functions import user_call
 from .._base import pytree
@@ -33,6 +33,9 @@ from .._transform.jaxprs import restage
 from .._transform.manual_axes import as_varying, widen_refs
 from ..typing import ArrayLike
 
+#: the default of `operand`, which may be None
+_MISSING: Any = object()
+
 
 @user_call
 def cond(
@@ -40,7 +43,7 @@ def cond(
     true_fun: Callable[..., Any],
     false_fun: Callable[..., Any],
     *operands: Any,
-    operand: Any = missing,
+    operand: Any = _MISSING,
     batching: branch.Batching = None,
 ) -> Any:
     """``true_fun(*operands)`` if `pred`, else ``false_fun(*operands)`` (StableHLO's ``case``).
@@ -77,7 +80,7 @@ def cond(
     >>> cond(True, lambda x: x + 1, lambda x: x - 1, 3.0)
     Array(4., dtype=float32, weak_type=True)
     """
-    if operand is not missing:
+    if operand is not _MISSING:
         if operands:
             raise ArgumentError("cond: operand= together with further arguments", instead="arguments alone")
         operands = (operand,)
@@ -127,7 +130,7 @@ def switch(
     index: ArrayLike,
     branches: Sequence[Callable[..., Any]],
     *operands: Any,
-    operand: Any = missing,
+    operand: Any = _MISSING,
     batching: branch.Batching = None,
 ) -> Any:
     """``branches[index](*operands)``, with `index` clamped to the valid range (StableHLO's ``case``).
@@ -156,7 +159,7 @@ def switch(
     >>> switch(1, [lambda x: x, lambda x: 10 * x], 2.0)
     Array(20., dtype=float32, weak_type=True)
     """
-    if operand is not missing:
+    if operand is not _MISSING:
         operands = (*operands, operand)
     if callable(branches) or not hasattr(branches, "__iter__"):
         raise ArgumentError(

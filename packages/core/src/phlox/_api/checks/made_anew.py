@@ -41,7 +41,7 @@ def check(fun: Callable[..., Any], codes: list[CodeType], key: Any, cost: Cost, 
     if not codes:
         return
     # Values of static arguments are left out: they may differ from turn to turn.
-    mark = (*map(id, codes), key[0], *(where for where, _, _ in key[1]), *key[2:], *_stack())
+    mark = (*map(id, codes), key[0], *(parameter for parameter, _, _ in key[1]), *key[2:], *_stack())
     if len(_known) >= 1024:
         _known.clear()
     earlier = _known.setdefault(mark, (codes, []))[1]

@@ -298,7 +298,7 @@ class Reader:
     """
 
     def __init__(self, fun: Callable[..., Any], statics: Sequence[Any] = ()):
-        self.statics = {where: value for where, _, value in statics}
+        self.statics = {parameter: value for parameter, _, value in statics}
         self.reads: list[Read] = []
         self.functions: list[Read] = []
         self._seen: set[Any] = set()

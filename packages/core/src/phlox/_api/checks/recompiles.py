@@ -138,13 +138,14 @@ def _parts(fun: Callable[..., Any], label: Label, key: Key) -> dict[tuple[str, s
     """The parts of a key by (kind, name)."""
     tree, statics, settings, *leaves = key
     parts = {("structure", ""): _Part(tree, _short(_structure_text(tree)), tree)}
-    for where, kind, value in statics:
-        name = str(label(where) if isinstance(where, int) else where)
+    for parameter, kind, value in statics:
+        name = str(label(parameter) if isinstance(parameter, int) else parameter)
         parts["static", name] = _Part((kind, value), _static_text(value), value)
     # The first value of a fingerprint is its kind.
     for name, value in zip(config.flags_of("call_fingerprint"), settings.values[1:], strict=True):
         parts["setting", name] = _Part(value, repr(value), value)
-    names = _leaf_names(fun, tree, {where for where, _, _ in statics if isinstance(where, int)}, len(leaves))
+    static_positions = {parameter for parameter, _, _ in statics if isinstance(parameter, int)}
+    names = _leaf_names(fun, tree, static_positions, len(leaves))
     for name, leaf in zip(names, leaves, strict=True):
         # The value of a reference has a type of its own, which is compared as that of an array is.
         if type(leaf) in (RefKey, AbstractRef):  # a report names the types of arrays only

@@ -157,7 +157,7 @@ def _dynamic(
     values = [*fixed.items(), *known.items()]
     try:
         # 1, 1.0 and True are equal as keys.
-        key = (tuple((where, type(x), x) for where, x in values), count, tuple(names))
+        key = (tuple((parameter, type(x), x) for parameter, x in values), count, tuple(names))
         # The first function with this key stays, as its Jaxpr is cached by it.
         return clear_if_full(variants).setdefault(key, variant)
     except TypeError:  # a static argument that is not hashable

@@ -71,10 +71,10 @@ def _parameters(fun: Callable[..., Any]) -> tuple[Sequence[str], Sequence[str], 
     # Only for functions without attributes: ``__wrapped__`` or ``__signature__`` would change what `inspect` returns.
     if type(fun) is types.FunctionType and not fun.__dict__:  # cheaper than `inspect.signature`, same result
         code = fun.__code__
-        count, many = code.co_argcount + code.co_kwonlyargcount, code.co_flags
+        count, flags = code.co_argcount + code.co_kwonlyargcount, code.co_flags
         names = code.co_varnames[:count]
-        variadic = code.co_varnames[count] if many & inspect.CO_VARARGS else ""
-        takes_any_name = bool(many & inspect.CO_VARKEYWORDS)
+        variadic = code.co_varnames[count] if flags & inspect.CO_VARARGS else ""
+        takes_any_name = bool(flags & inspect.CO_VARKEYWORDS)
         return names[: code.co_argcount], names[code.co_posonlyargcount :], variadic, takes_any_name
     signature = signature_of(fun)
     if signature is None:
@@ -111,7 +111,7 @@ def complete(
             raise OptionError(
                 f"{what}_argnums={n}: {fun_name(fun)} has {len(positional)} positional arguments",
                 instead=f"a number from 0 to {len(positional) - 1}",
-            ) from None
+            )
     for name in names:
         if name == variadic or (name in positional and name not in by_name):
             raise OptionError(
@@ -145,8 +145,8 @@ def check_callable(function: str, fun: Any) -> None:
 
 def fun_name(fun: Callable[..., Any]) -> str:
     """The name of `fun` in programs and messages."""
-    # Objects that wrap a function as `functools.partial` does have its function in `func`.
-    while hasattr(fun, "func") and not hasattr(fun, "__name__"):  # functools.partial
+    # `functools.partial` and objects like it have the function in `func`.
+    while hasattr(fun, "func") and not hasattr(fun, "__name__"):
         fun = fun.func
     name = getattr(fun, "__name__", None)
     return name if isinstance(name, str) and name else type(fun).__name__
@@ -163,7 +163,7 @@ def leaf_names(
 ) -> list[str]:
     """For each leaf of (args, kwargs), its path in the user's terms: ``params['w'][0]``.
 
-    `absent` has the positions of the call's arguments that `args` leaves out, such as static ones.
+    `absent` has the positions in the call of arguments that are not in `args`, such as static ones.
     """
     signature = signature_of(fun)
     positional: list[str] = []
@@ -203,12 +203,12 @@ def check_arrays(
 ) -> list[ShapedArray]:
     """The abstract values of all leaves. Raises `ArgumentError` naming an argument that cannot be an array.
 
-    Those at the indices `values` that only describe an array, as `ShapeDtypeStruct` does, are refused too.
+    `values` has the indices of leaves whose values are read: a `ShapeDtypeStruct` there is refused, too.
     """
     avals = [typeof_value(x) for x in leaves]
     described = {i for i, x in enumerate(leaves) if hasattr(x, "aval") and not isinstance(x, ArrayBase)}
     for i in described.intersection(values):
-        avals[i] = None  # it has a type and no values, and the call reads it
+        avals[i] = None
     for i, aval in enumerate(avals):
         if aval is None:
             name = leaf_names(fun, args, kwargs, absent)[i]
@@ -276,8 +276,9 @@ def check_range(leaves: Sequence[Any], names: Sequence[str]) -> None:
     for x, name in zip(leaves, names, strict=True):
         # Only Python's own ints: NumPy integers have a dtype, and bools are ints to `isinstance`.
         if type(x) is int and not limits.min <= x <= limits.max:
-            where = f"parsing an argument to a jitted computation, whose argument path is {name}: "
-            raise dtypes.too_large(x, dtype, f"An overflow was encountered while {where}") from None
+            what = f"parsing an argument to a jitted computation, whose argument path is {name}: "
+            # `from None`: called while the error of the run is handled, which would hide this one.
+            raise dtypes.too_large(x, dtype, f"An overflow was encountered while {what}") from None
 
 
 def as_static(fun: Callable[..., Any], name: Any, value: Any, accepts_arrays: bool) -> Any:
@@ -305,7 +306,7 @@ def as_static(fun: Callable[..., Any], name: Any, value: Any, accepts_arrays: bo
 
 def incomparable(fun: Callable[..., Any], statics: Sequence[Any], error: Exception) -> StaticArgumentError:
     """The error for `statics`, each (position or name, class, value), whose comparison with earlier ones raised."""
-    described = ", ".join(f"{where} of type {kind.__name__}" for where, kind, _ in statics)
+    described = ", ".join(f"{parameter} of type {kind.__name__}" for parameter, kind, _ in statics)
     return StaticArgumentError(
         f"static arguments should be comparable using __eq__; those of {fun_name(fun)} ({described}) raised "
         f"{type(error).__name__} when they were compared with earlier ones: {error}",

@@ -22,8 +22,6 @@ from ..._trace.staging import stage
 from ..._transform.manual_axes import as_typed_all
 from . import arguments
 
-missing: Any = object()
-
 
 class Staged:
     """A user's function as a Jaxpr, which takes `consts` as its first arguments, with the treedef of its result.
@@ -42,7 +40,7 @@ class Staged:
         may_use_refs: bool = False,
     ):
         arguments.check_callable(f"{function}: {role}", fun)
-        # `flat` runs once, while it is staged. The list is how the treedef of its result comes out.
+        # Filled by `flat`, which runs once.
         trees: list[PyTreeDef] = []
 
         def flat(*xs: Any) -> list[Any]:
@@ -86,8 +84,8 @@ class Staged:
         return result
 
 
-# A bound method dies after the call, and its entry with it: only functions that live on are cached.
-_known: weakref.WeakKeyDictionary[Callable[..., Any], dict[Any, Staged]] = weakref.WeakKeyDictionary()
+# A bound method dies after the call, and its programs with it: only functions that live on are cached.
+_programs: weakref.WeakKeyDictionary[Callable[..., Any], dict[Any, Staged]] = weakref.WeakKeyDictionary()
 
 
 def staged(
@@ -103,10 +101,10 @@ def staged(
 
     `arg_names` returns the user's names of the arguments; error messages call it when they need them.
     """
-    # `traced` is the part of the settings that a trace can depend on; axis names in scope decide what collectives mean.
+    # The fingerprint has the settings that a trace can depend on; axis names in scope decide what collectives mean.
     key = (in_tree, tuple(avals), config.current().trace_fingerprint, axis_env.get())
     try:
-        programs = _known.setdefault(fun, {})
+        programs = _programs.setdefault(fun, {})
     except TypeError:  # `fun` is not hashable, or does not support weak references
         return Staged(function, role, fun, in_tree, avals, arg_names, True)
     body = programs.get(key)

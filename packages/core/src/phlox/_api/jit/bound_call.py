@@ -19,7 +19,7 @@ from .entry import aval_of_leaf
 from .options import Options, check_fit
 from .references import check_distinct, find_refs, replaced
 
-#: the static arguments of a call in hashable form: ((position or name, class, value), …)
+#: the static arguments of a call in hashable form: ((parameter, class, value), …); a parameter is a position or a name
 Statics = tuple[tuple[int | str, type, Any], ...]
 
 
@@ -86,7 +86,7 @@ class BoundCall:
     @property
     def static_positions(self) -> set[int]:
         """The positions of static arguments."""
-        return {where for where, _, _ in self.statics if isinstance(where, int)}
+        return {parameter for parameter, _, _ in self.statics if isinstance(parameter, int)}
 
     def names(self) -> list[str]:
         """The path of each leaf in the user's terms, such as ``params['w']``."""
@@ -177,8 +177,8 @@ def join_static(statics: Statics, args: Sequence[Any], kwargs: Mapping[str, Any]
     """The user's arguments from the static and the dynamic ones: the inverse of `bind`."""
     if not statics:
         return list(args), dict(kwargs)
-    by_position = {where: x for where, _, x in statics if isinstance(where, int)}
+    by_position = {parameter: x for parameter, _, x in statics if isinstance(parameter, int)}
     rest = iter(args)
     # The dynamic arguments fill the positions that no static one has, in order.
     positional = [by_position[i] if i in by_position else next(rest) for i in range(len(args) + len(by_position))]
-    return positional, {**kwargs, **{where: x for where, _, x in statics if isinstance(where, str)}}
+    return positional, {**kwargs, **{parameter: x for parameter, _, x in statics if isinstance(parameter, str)}}

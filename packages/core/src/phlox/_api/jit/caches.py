@@ -61,7 +61,7 @@ class Caches:
         self.account = monitoring.Account()
 
     def clear(self) -> None:
-        with _changing:
+        with _entries_lock:
             self.traces.clear()
             self.entries.clear()
             self.calls.clear()
@@ -85,8 +85,8 @@ class Caches:
 
     def forget_calls(self, entry: Any) -> None:
         """Removes the fast paths of an entry that is not in use any more."""
-        # `others` has entries of the same program for leaves in other orders, which have fast paths too.
-        gone = {id(entry), *map(id, list(entry.others.values()))}
+        # `variants` has entries of the same program for leaves in other orders, which have fast paths too.
+        gone = {id(entry), *map(id, list(entry.variants.values()))}
         for call_key, fast_path in list(self.calls.items()):
             if id(fast_path[-1]) in gone:
                 self.calls.pop(call_key, None)
@@ -110,7 +110,7 @@ def _replace(caches: weakref.ref[Caches], key: Any, entry: Entry, program: Progr
     if store is None:
         return
     # Under the lock: the entries may be cleared between the question and the answer.
-    with _changing:
+    with _entries_lock:
         if store.entries.get(key) is not entry:
             return
         store.entries[key] = entry.with_program(program)
@@ -119,7 +119,7 @@ def _replace(caches: weakref.ref[Caches], key: Any, entry: Entry, program: Progr
 
 
 #: held while the entries of a function are replaced or cleared
-_changing = threading.Lock()
+_entries_lock = threading.Lock()
 _STAGES = (monitoring.TRACE, monitoring.LOWER, monitoring.COMPILE, monitoring.CACHE_READ)
 _by_function: weakref.WeakKeyDictionary[Any, dict[Options, Caches]] = weakref.WeakKeyDictionary()
 

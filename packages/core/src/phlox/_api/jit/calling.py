@@ -43,7 +43,7 @@ FAILURES = (JaxRuntimeError, ValueError, RuntimeError, NumberRangeError)
 CALL = """\
 def call({parameters}):
     if tracing() is not None:
-        return jitted.guarded(jitted.call_traced, {arguments})
+        return jitted.trim_errors(jitted.call_traced, {arguments})
     {unless}fingerprint = (config.global_settings if overridden() is None else config.current()).call_fingerprint
     if {arrays}:
         call_key = {keys}
@@ -62,7 +62,7 @@ def call({parameters}):
     if fast_path is None or fast_path[0] is not fingerprint:
         fast_path = jitted.calls.get((fingerprint, call_key))
         if fast_path is None:
-            return jitted.guarded(jitted.call_flat, {arguments}, call_key)
+            return jitted.trim_errors(jitted.call_flat, {arguments}, call_key)
     _, prepare, execute, handlers, finish, aval, placement, calls_until_check, entry = fast_path
     for _ in calls_until_check:  # at most one turn, which counts the call in C; none when checks are due
         try:
@@ -79,12 +79,12 @@ def call({parameters}):
         except FAILURES:
             jitted.explain_failure(entry, {arguments})
             raise
-    return jitted.guarded(jitted.call_flat, {arguments}, call_key)  # checks are due
+    return jitted.trim_errors(jitted.call_flat, {arguments}, call_key)  # checks are due
 """
 # With more or fewer arguments, numbers of static arguments that count from the end mean others.
 _OTHERWISE = """\
 if {otherwise}:
-        return jitted.guarded(jitted.call_flat, {arguments})
+        return jitted.trim_errors(jitted.call_flat, {arguments})
     """
 #: With more array parameters than this, `gather` collects them instead of generated code for each.
 MAX_ARRAYS = 8
@@ -141,12 +141,12 @@ def _text(parameters: Parameters, static: frozenset[int], full_calls_only: bool)
     by_position, by_name = names[: parameters.positional], names[parameters.positional :]
     optional, chosen = [names[i] for i in parameters.optional], [names[i] for i in sorted(static)]
     dynamic = [name for name in names if name not in chosen]
-    rest, named = "rest" if parameters.rest else "", "named" if parameters.named else ""
+    rest, named = "rest" if parameters.has_args else "", "named" if parameters.has_kwargs else ""
     more = [name for name in (rest, named) if name]
 
     heads = [f"{name}=MISSING" if name in optional else name for name in names]
     heads.insert(parameters.positional, "*rest" if rest else "*" if by_name else "")
-    heads.insert(parameters.unnamed, "/" if parameters.unnamed else "")
+    heads.insert(parameters.positional_only, "/" if parameters.positional_only else "")
     heads.append("**named" if named else "")
 
     # (args, kwargs) of the call, for the general path.

@@ -124,44 +124,44 @@ def _packing(program: Program, tree: PyTreeDef) -> Callable[[list[Any]], Any]:
     return lambda results: pack(wrap_all(results, avals, placements))
 
 
-class Hidden:
+class Consts:
     """The arrays that a program closes over, which it takes as leading arguments, and their buffers.
 
     A call may also donate one of them as an argument: it is first replaced here by a copy, for later calls.
     """
 
-    __slots__ = ("arrays", "buffers", "known")
+    __slots__ = ("arrays", "buffer_ids", "buffers")
 
     def __init__(self, arrays: Sequence[Array]):
         self.arrays = list(arrays)
-        # Kept beside the arrays, so that a call reads no attribute of each of them.
+        # Stored as well, so that a call reads no attribute of each array.
         self.buffers = [x._buf for x in arrays]
-        self.known = set(map(id, self.buffers))
+        self.buffer_ids = set(map(id, self.buffers))
 
     def explain_failure(self) -> None:
         """Raises an error in the user's terms if one of the arrays was deleted."""
         explain_failure(self.arrays, "an array that the function closes over")
 
-    def keep(self, leaves: Sequence[Any], donated: Iterable[int]) -> None:
-        """Copies the hidden arrays that a call with these leaves donates; `donated` has indices into `leaves`."""
-        if self.known.isdisjoint(map(id, leaves)):
+    def replace_donated(self, leaves: Sequence[Any], donated: Iterable[int]) -> None:
+        """Copies the closed-over arrays that a call with these leaves donates; `donated` has indices into `leaves`."""
+        if self.buffer_ids.isdisjoint(map(id, leaves)):
             return
         gone = {id(leaves[i]) for i in donated}
-        # Both lists are changed in place, as `_selecting` has given the second to the fast paths.
+        # Changed in place: `_selecting` has given `self.buffers` to the fast paths.
         for i, x in enumerate(self.arrays):
             if id(x._buf) in gone:
                 self.arrays[i] = copied = copy(x)
                 self.buffers[i] = copied._buf
-        self.known = set(map(id, self.buffers))
+        self.buffer_ids = set(map(id, self.buffers))
 
 
-def _selecting(hidden: Hidden, used_indices: Sequence[int], donated: frozenset[int]) -> _Prepare:
-    """A function from the leaves of a call to the program's arguments: the `hidden` arrays, then the used leaves."""
-    buffers = hidden.buffers
+def _selecting(consts: Consts, used_indices: Sequence[int], donated: frozenset[int]) -> _Prepare:
+    """A function from the leaves of a call to the program's arguments: the closed-over arrays, then the used leaves."""
+    buffers = consts.buffers
     if buffers and donated:
 
         def read(leaves: list[Any]) -> Sequence[Any]:
-            hidden.keep(leaves, donated)
+            consts.replace_donated(leaves, donated)
             return [*buffers, *[leaves[i] for i in used_indices]]
 
         return read
@@ -174,7 +174,7 @@ def _selecting(hidden: Hidden, used_indices: Sequence[int], donated: frozenset[i
 
 
 class Entry:
-    """A compiled call: the program, its hidden arrays, the indices of the leaves that it reads and donates.
+    """A compiled call: the program, its closed-over arrays, the indices of the leaves that it reads and donates.
 
     Callers take the steps of `run` themselves: jaxlib walks the Python stack whenever it executes, so each stack
     frame costs a tenth of a microsecond.
@@ -186,33 +186,33 @@ class Entry:
       aval, placement: abstract value and placement of that one array.
       keys: the key of each leaf: the placement of an array, or the class of a number.
       integer_dtypes: dtypes that must hold Python integers among the leaves, by leaf index; see `narrowing`.
-      arranges: whether arrays are moved between devices before the program runs, or the run is watched.
+      calls_run: whether calls go through `Program.run`, which moves arrays between devices and checks runs.
       counter: counts the calls; all entries of a program share it.
       stale_values: the values of globals and closures that checks compare at later calls; see `checks.stale_values`.
-      others: entries of the same program for leaves in other orders or of other kinds.
+      variants: entries of the same program for leaves in other orders or of other kinds.
       captured, written: of a program that uses references, see `references.ReferenceEntry`.
     """
 
     __slots__ = (
         "__weakref__",
-        "arranges",
         "aval",
+        "calls_run",
         "captured",
+        "consts",
         "counter",
         "donated",
         "execute",
         "finish",
         "handlers",
-        "hidden",
         "integer_dtypes",
         "keys",
-        "others",
         "out_tree",
         "placement",
         "prepare",
         "program",
         "stale_values",
         "used_indices",
+        "variants",
         "written",
     )  # fmt: skip
     finish: Callable[[list[Any]], Any] | None
@@ -222,7 +222,7 @@ class Entry:
     def __init__(
         self,
         program: Program,
-        hidden: Hidden,
+        consts: Consts,
         used_indices: list[int],
         keys: Sequence[Any],
         out_tree: PyTreeDef,
@@ -234,47 +234,46 @@ class Entry:
         self.stale_values: Any = None
         self.captured: Sequence[Ref] = ()
         self.written: Sequence[int] = ()
-        self.hidden = hidden
+        self.consts = consts
         self.used_indices = used_indices
         self.keys = keys
-        self.others: dict[Any, Entry] = {}
+        self.variants: dict[Any, Entry] = {}
         self.out_tree = out_tree
         self.donated = donated
         self.integer_dtypes = integer_dtypes
-        self.arranges = bool(program.arrange) or program.watch is not None
+        self.calls_run = bool(program.arrange) or program.watch is not None
         # Most programs read all leaves in order, and then a call passes the list of `gather` to jaxlib as it is.
-        whole = not hidden.arrays and list(used_indices) == list(range(len(keys)))
-        self.prepare = None if whole or self.arranges else _selecting(hidden, used_indices, donated)
-        # A program that arranges its arguments records its keys in `Program.run`.
-        if program.mark is not None and not self.arranges:
+        whole = not consts.arrays and list(used_indices) == list(range(len(keys)))
+        self.prepare = None if whole or self.calls_run else _selecting(consts, used_indices, donated)
+        # `Program.run` calls the marker by itself.
+        if program.mark is not None and not self.calls_run:
             self.prepare = _marking(program.mark, self.prepare)
         self.execute = (
-            _arranging(program, hidden, used_indices, keys, donated, integer_dtypes)
-            if self.arranges
+            _execute_by_run(program, consts, used_indices, keys, donated, integer_dtypes)
+            if self.calls_run
             else program.execute
         )
         self.handlers = program.handlers
         self.aval = self.placement = self.finish = None
         # In this case `execute` returns arrays, not buffers, so that only the tree is missing.
-        if self.arranges:
+        if self.calls_run:
             self.finish = out_tree.unflatten
         elif out_tree == _LEAF:
             (self.aval,), (self.placement,) = program.out_avals, program.out_placements
         else:
             self.finish = _packing(program, out_tree)
         if any(aval.dtype == float0 for aval in program.out_avals):
-            self.finish = _without_float0(program, out_tree, self.arranges)
+            self.finish = _without_float0(program, out_tree, self.calls_run)
 
     def with_program(self, program: Program) -> Entry:
         """The entry of another program of the same calls; it goes on counting them."""
-        kind = type(self)
-        entry = kind(
-            program, self.hidden, self.used_indices, self.keys, self.out_tree, self.donated, self.integer_dtypes
+        entry = type(self)(
+            program, self.consts, self.used_indices, self.keys, self.out_tree, self.donated, self.integer_dtypes
         )
-        return self._shared(entry)
+        return self._share(entry)
 
-    def _shared(self, entry: Entry) -> Entry:
-        """Another entry of the same calls, which it counts with this one."""
+    def _share(self, entry: Entry) -> Entry:
+        """Makes `entry`, of the same calls, share this one's counter and references; returns it."""
         entry.counter, entry.stale_values = self.counter, self.stale_values
         entry.captured, entry.written = self.captured, self.written
         return entry
@@ -286,28 +285,27 @@ class Entry:
         if list(order) == list(range(len(leaves))) and not any(kinds):
             return self
         variant = (*order, *kinds)
-        entry = self.others.get(variant)
+        entry = self.variants.get(variant)
         if entry is None:
             # The program keeps its order of arguments. Only the indices into the leaves change.
             used_indices = [order.index(i) for i in self.used_indices]
             donated = frozenset(order.index(i) for i in self.donated)
             integer_dtypes = {order.index(i): dtype for i, dtype in self.integer_dtypes.items()}
             keys = [self.keys[i] for i in order]
-            entry = self._shared(
-                Entry(self.program, self.hidden, used_indices, keys, self.out_tree, donated, integer_dtypes)
+            entry = self._share(
+                Entry(self.program, self.consts, used_indices, keys, self.out_tree, donated, integer_dtypes)
             )
-            if not self.arranges:
-                read = [(place, kinds[order[place]]) for place in used_indices if kinds[order[place]] is not None]
-                converters = [(place, entry._converter(place, kind)) for place, kind in read]
+            if not self.calls_run:
+                read = [(i, kinds[order[i]]) for i in used_indices if kinds[order[i]] is not None]
+                converters = [(i, entry._converter(i, kind)) for i, kind in read]
                 entry.prepare = _converting(converters, entry.prepare)
-            if len(self.others) >= LIMIT:
-                self.others.clear()
-            self.others[variant] = entry
+            if len(self.variants) >= LIMIT:
+                self.variants.clear()
+            self.variants[variant] = entry
         return entry
 
     def fast_path(self, fingerprint: Any) -> FastPath:
         """The fields that the generated call path uses, for settings with this fingerprint."""
-        calls_until_check = self.counter.calls_until_check
         return (
             fingerprint,
             self.prepare,
@@ -316,19 +314,19 @@ class Entry:
             self.finish,
             self.aval,
             self.placement,
-            calls_until_check,
+            self.counter.calls_until_check,
             self,
         )
 
-    def _converter(self, place: int, kind: Any) -> Callable[[Any], Any]:
-        """A function that makes a buffer of a leaf of this kind. Equal numbers share one buffer, unless the call
-        donates arguments."""
+    def _converter(self, i: int, kind: Any) -> Callable[[Any], Any]:
+        """A function that makes a buffer of leaf number `i`, which is of this kind. Equal numbers share one buffer,
+        unless the call donates arguments."""
         # A cached buffer must not be donated, as it would be deleted under the next call with an equal number.
         if kind in NUMBERS and not self.donated:
             convert: Callable[[Any], Any] = _buffer_of_number
         else:
-            convert = buffer_maker(aval_of_leaf(self.keys[place]).physical, default_sharding(), kind)
-        return checking(self.integer_dtypes[place], convert) if place in self.integer_dtypes else convert
+            convert = buffer_maker(aval_of_leaf(self.keys[i]).physical, default_sharding(), kind)
+        return checking(self.integer_dtypes[i], convert) if i in self.integer_dtypes else convert
 
     def runs(self) -> int:
         """How often the program was called, with leaves in any order and of any kind."""
@@ -337,9 +335,8 @@ class Entry:
     def run(self, leaves: Sequence[Any]) -> Any:
         """The user's result for leaves in pytree order, each an array, a number or a NumPy array."""
         operands = [x._buf if type(x) is ArrayImpl else x for x in leaves]
-        # On the general path a leaf may have another class than the one that the fast path was made for, so it is
-        # looked at.
-        for i in () if self.arranges else self.used_indices:
+        # On the general path a leaf may have another class than on the fast path, so the class is tested.
+        for i in () if self.calls_run else self.used_indices:
             if type(operands[i]) is not _Buffer:
                 operands[i] = self._converter(i, type(operands[i]))(operands[i])
         self.counter.count()
@@ -349,7 +346,7 @@ class Entry:
             results = self.execute(arguments).consume_with_handlers(self.handlers)
             return wrap(results[0], self.aval, self.placement) if self.finish is None else self.finish(results)
         except (JaxRuntimeError, ValueError, RuntimeError):
-            self.hidden.explain_failure()
+            self.consts.explain_failure()
             raise
 
 
@@ -366,9 +363,9 @@ class _WrappedResults:
         return self.arrays
 
 
-def _arranging(
+def _execute_by_run(
     program: Program,
-    hidden: Hidden,
+    consts: Consts,
     used_indices: list[int],
     keys: Sequence[Any],
     donated: frozenset[int],
@@ -381,9 +378,9 @@ def _arranging(
         check_all(integer_dtypes, operands)
         pairs = zip(operands, keys, strict=True)
         leaves = [wrap(x, aval_of(key), key) if type(x) is _Buffer else x for x, key in pairs]
-        # Before the hidden arrays are read: a donated one is replaced by its copy here.
-        hidden.keep(operands, donated)
-        leaves = [*hidden.arrays, *[leaves[i] for i in used_indices]]
+        # Before the closed-over arrays are read: a donated one is replaced by its copy here.
+        consts.replace_donated(operands, donated)
+        leaves = [*consts.arrays, *[leaves[i] for i in used_indices]]
         adopted = [x if type(x) is ArrayImpl else program.adopt(x, i, bool(donated)) for i, x in enumerate(leaves)]
         return _WrappedResults(program.run(adopted))
 
@@ -401,8 +398,8 @@ def _converting(converters: list[tuple[int, Callable[[Any], Any]]], prepare: _Pr
     """`prepare`, preceded by the conversion of numbers and NumPy arrays to buffers."""
 
     def convert(leaves: list[Any]) -> Sequence[Any]:
-        for place, converter in converters:
-            leaves[place] = converter(leaves[place])
+        for i, converter in converters:
+            leaves[i] = converter(leaves[i])
         return leaves if prepare is None else prepare(leaves)
 
     return convert if converters else prepare

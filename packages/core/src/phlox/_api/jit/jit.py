@@ -115,11 +115,11 @@ def jit(
         # If numbers and names are both given, neither is completed from the other. As in JAX.
         tuple(
             kind
-            for kind, *names_and_numbers in (
+            for kind, numbers, names in (
                 ("static", static_argnums, static_argnames),
                 ("donate", donate_argnums, donate_argnames),
             )
-            if None not in names_and_numbers
+            if numbers is not None and names is not None
         ),
         checks=as_checks(checks),
         max_traces=as_limit(max_traces),
@@ -147,7 +147,7 @@ def _make(fun: Any, options: Options) -> Any:
     arguments.check_callable("jit", fun)
     check_jittable(fun, options)
     jitted = JitFunction(fun, options)
-    # Their signature is read now only for functions with such options: others wait for the first call.
+    # Reads the signature now; for functions without such options it is read at the first call.
     if options.static_argnums or options.static_argnames or options.donate_argnums or options.donate_argnames:
         _ = jitted.options  # raises for numbers and names that the function does not have
     return function_of(jitted)

@@ -47,7 +47,7 @@ from .lowered_call import LoweredCall, lower_call
 from .misses import check_miss
 from .narrowing import check_all, dtypes_of_integers
 from .options import Options
-from .parameters import Parameters, any_like, parameters_of
+from .parameters import Parameters, parameters_of, variadic_parameters
 from .programs import (
     ShapeDtypeStruct,
     as_ref,
@@ -106,7 +106,7 @@ class JitFunction:
 
     @property
     def parameters(self) -> Parameters:
-        """The parameters of the user's function; or any parameters, if it matters how arguments are given.
+        """The parameters of the user's function; ``*args, **kwargs`` if the form of a call matters.
 
         Once there is generated code, they are its parameters.
         """
@@ -114,7 +114,7 @@ class JitFunction:
         if self._generated_for is not None:
             return self._generated_for
         if self._parameters is None:
-            self._parameters = any_like(0) if self._form_matters else parameters_of(self.fun)
+            self._parameters = variadic_parameters(0) if self._form_matters else parameters_of(self.fun)
         return self._parameters
 
     @property
@@ -134,11 +134,11 @@ class JitFunction:
         numbers, names = options.static_argnums, options.static_argnames
         if not (all(0 <= n < parameters.positional for n in numbers) and set(names) <= set(parameters.names)):
             return True
-        either = list(enumerate(parameters.names))[parameters.unnamed : parameters.positional]
+        both_ways = list(enumerate(parameters.names))[parameters.positional_only : parameters.positional]
         # A parameter that can be given in both ways must be static, or donated, in both; else a call's form changes its
         # meaning.
         chosen = (numbers, names), (options.donate_argnums, options.donate_argnames)
-        return any((n in numbers) != (name in names) for numbers, names in chosen for n, name in either)
+        return any((n in numbers) != (name in names) for numbers, names in chosen for n, name in both_ways)
 
     def specialize(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Gives the function that the user calls generated code, and returns it; None if it has that or cannot have it.
@@ -149,8 +149,8 @@ class JitFunction:
         if not self.unspecialized or not config.current().generated_calls:
             return None
         form_matters, parameters, options = self._form_matters, self.parameters, self.options
-        if parameters.rest and not parameters.names and len(args) + len(kwargs) <= MAX_ARRAYS:
-            parameters = any_like(len(args), kwargs)
+        if parameters.has_args and not parameters.names and len(args) + len(kwargs) <= MAX_ARRAYS:
+            parameters = variadic_parameters(len(args), kwargs)
         elif form_matters:
             return None
         numbers = {n + len(args) if n < 0 else n for n in options.static_argnums}
@@ -165,8 +165,8 @@ class JitFunction:
         specialize(function, parameters, frozenset(static), form_matters)
         return function
 
-    def guarded(self, call: Callable[..., Any], *args: Any) -> Any:
-        """Runs a slow path, which may run the user's function, and removes phlox's frames from its errors."""
+    def trim_errors(self, call: Callable[..., Any], *args: Any) -> Any:
+        """Calls ``call(*args)``, which may run the user's function, and removes phlox's frames from its errors."""
         try:
             return call(*args)
         except Exception as error:
@@ -179,7 +179,7 @@ class JitFunction:
 
     def explain_failure(self, entry: Entry, args: Any, kwargs: Any) -> None:
         """Raises an error that names the deleted array or the too large number, if that is why a run failed."""
-        entry.hidden.explain_failure()
+        entry.consts.explain_failure()
         call = self._bind(args, kwargs)
         names = call.names()
         arguments.check_range(call.leaves, names)
@@ -193,7 +193,7 @@ class JitFunction:
         settings = config.current()
         if settings.disable_jit:
             return arguments.as_arrays(self.fun(*args, **kwargs))
-        # By name or by position, the call is the same; from here on it has one form, and so one entry.
+        # A call by name and one by position share an entry.
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)
         call = self._bound_call(args, kwargs)
@@ -228,8 +228,7 @@ class JitFunction:
             entry = self._store.keep(key, self._compile_checked(key, call), self.fun)
         elif type(entry) is Entry and entry.counter.is_due():
             self._check_call(entry, call)
-        # The entry is found by the types of the arguments; a closed-over reference may have another type now than it
-        # had then.
+        # A closed-over reference is not in the key, and may have a value of another type now.
         if type(entry) is ReferenceEntry and (more := entry.other_keys()) is not None:
             key = (*key, *more)
             entry = self._store.entries.get(key) or self._store.keep(key, self._compile(call), self.fun)
@@ -248,9 +247,8 @@ class JitFunction:
             return kind
         if isinstance(x, Tracer):
             check_live(x)
+            # The tracer is alive, yet no trace is current: it was stored outside of its transformation.
             message = f"a traced value of type {x.aval.short} left its transformation"
-            # The tracer is alive, yet no trace is current: it was stored outside, and this call runs after its
-            # transformation.
             raise UnexpectedTracerError(message, aval=x.aval, live=x.owner.live)
         if kind is Ref:
             return RefKey(values([x])[0]._placement)
@@ -294,7 +292,7 @@ class JitFunction:
         """
         settings, types = config.current(), call.types
         checks = self._options.checks
-        # The option is put into the settings, since the functions that this one calls are traced under it, too.
+        # In the settings, the option holds for the functions that this one calls, too.
         if checks is not None and checks != settings.checks:
             with config.scope(checks=checks):
                 return self._cached_trace(call, refs)
@@ -305,7 +303,7 @@ class JitFunction:
         # A mesh axis along which the value of a reference varies is part of its type, and may have changed since.
         if cached is not None and cached.refs and not is_valid_for(cached.refs, cached.closed.jaxpr):
             cached = None
-        # A backward rule in it would write to the references of another call.
+        # Its backward rule would write to the references of the call that it was traced for.
         if cached is not None and refs and has_backward_rule(cached.closed.jaxpr):
             cached = None
         # While the checks trace again, what users' functions compute must be fresh. Functions of phlox read nothing
@@ -332,8 +330,8 @@ class JitFunction:
     def _trace_anew(self, call: BoundCall, name: str, outer: Sequence[Ref] = ()) -> FunctionTrace:
         """The function traced for leaves of the types of this call.
 
-        The function gets new references for those among its arguments. Backward rules in it, which use them after the
-        trace has ended, then use the references `outer`.
+        References among the arguments are replaced by new ones. Backward rules, which run after the trace has ended,
+        reach the caller's references `outer` through those.
         """
         trees: list[PyTreeDef] = []
         refs: list[Ref] = []
@@ -354,7 +352,6 @@ class JitFunction:
         with on(self._store.account), timed(TRACE, "tracing %s for jit", name), no_leaks(name):
             jaxpr, consts = stage(flat, call.avals, name=name, arg_names=call.names, may_use_refs=True)
         if outer and has_backward_rule(jaxpr):
-            # A backward rule runs after this trace has ended, and reaches the caller's references through `outer`.
             for ref, argument in zip(refs, outer, strict=True):
                 ref.outer = argument
         integer_dtypes = dtypes_of_integers(jaxpr) if self._is_ours else {}
@@ -397,7 +394,7 @@ class JitFunction:
 
     def _compile(self, call: BoundCall) -> Entry:
         call, options = copy.copy(call), self._options
-        # The keys of references are those of their values, which are the arguments of the program.
+        # The program takes the values of references, so their keys count.
         if call.take_refs():
             call.keys = [key.key if type(key) is RefKey else key for key in call.keys]
         with on(self._store.account):
@@ -429,7 +426,7 @@ class JitFunction:
         traced = self._cached_trace(call, refs)
         if refs:
             check_distinct(traced.closed.jaxpr.name, refs, traced.refs)
-        # The program cannot raise for a number that is too large, so the check comes before the operation is bound.
+        # The program cannot raise for a number that is too large.
         check_all(traced.integer_dtypes, call.leaves)
         operands = operands_of(call.leaves, traced.closed.jaxpr)
         in_shardings, out_shardings = self._options.in_shardings, self._options.out_shardings
@@ -458,23 +455,23 @@ class JitFunction:
 
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """The function traced for these arguments (arrays or `ShapeDtypeStruct`s); nothing is compiled."""
-        return self.guarded(self._stage_of, "trace", args, kwargs)
+        return self.trim_errors(lambda: self._as_traced(self._call_of_stage(args, kwargs)))
 
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """The function lowered to StableHLO for these arguments (arrays or `ShapeDtypeStruct`s)."""
-        return self.guarded(self._stage_of, "lower", args, kwargs)
+        return self.trim_errors(lambda: self._as_lowered(self._call_of_stage(args, kwargs)))
 
-    def _stage_of(self, stage: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The function traced or lowered (`stage` is "trace" or "lower") for these arguments."""
+    def _call_of_stage(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
+        """The call with these arguments, of which types are enough, and the keys of its leaves."""
         call = self._bind(args, kwargs)
         call.leaves = [as_ref(x) for x in call.leaves]
         call.take_refs()
         call.leaves = [as_struct(x) for x in call.leaves]
         call.keys = [key_of(x, aval) for x, aval in zip(call.leaves, call.check_arrays(), strict=True)]
-        return self._as_traced(call) if stage == "trace" else self._as_lowered(call)
+        return call
 
     def _placed(self, call: BoundCall) -> BoundCall:
-        """The call of a stage with arguments that lie nowhere yet where `in_shardings` puts them.
+        """The call of a stage, whose uncommitted arguments get their `in_shardings`.
 
         Calls of the stage then move no argument twice.
         """
@@ -491,18 +488,18 @@ class JitFunction:
 
     def _as_traced(self, call: BoundCall) -> stages.Traced:
         traced, stages = self._cached_trace(call), _stages()
-        bound, options = self._placed(call).without_values(), self._options
-        signature = stages.Call(bound, self._donated(call), traced.out_tree, traced.out_avals, options.out_shardings)
+        bound, out_shardings = self._placed(call).without_values(), self._options.out_shardings
+        signature = stages.Signature(bound, self._donated(call), traced.out_tree, traced.out_avals, out_shardings)
         return stages.Traced(signature, traced.closed, traced.consts, lambda: self._as_lowered(call))
 
     def _as_lowered(self, call: BoundCall) -> stages.Lowered:
         placed = self._placed(call)
         lowered, stages = self._lower(call, placed), _stages()
-        traced, hidden = lowered.traced, len(lowered.consts)
+        traced, num_consts = lowered.traced, len(lowered.consts)
         out_avals, out_shardings = traced.out_avals, self._options.out_shardings
-        signature = stages.Call(
+        signature = stages.Signature(
             placed.without_values(), lowered.donated, traced.out_tree, out_avals, out_shardings, lowered.used_indices,
-            hidden,
+            num_consts,
         )  # fmt: skip
         # Stages must not keep the user's arrays alive.
         lowered = lowered._replace(call=lowered.call.without_values())

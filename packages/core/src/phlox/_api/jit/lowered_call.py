@@ -16,7 +16,7 @@ from ..._xla.host_values import as_array, as_literal
 from ..._xla.placement import aval_of
 from ..._xla.program import Lowering, Program, lower
 from .bound_call import BoundCall
-from .entry import NUMBERS, Entry, Hidden
+from .entry import NUMBERS, Consts, Entry
 from .options import Options, check_fit
 from .references import ReferenceEntry
 from .traced import FunctionTrace
@@ -46,14 +46,14 @@ class LoweredCall(NamedTuple):
 
     def entry(self, program: Program) -> Entry:
         """The entry that calls the compiled `program`."""
-        hidden, keys, out_tree, refs = Hidden(self.consts), self.call.keys, self.traced.out_tree, self.traced.refs
+        consts, keys, out_tree, refs = Consts(self.consts), self.call.keys, self.traced.out_tree, self.traced.refs
         if self.written:
             # A pair of the user's result and the new values of references, which `ReferenceEntry.run` takes apart.
             out_tree = treedef_tuple([out_tree, tree_structure([0] * len(self.written))])
         kind = ReferenceEntry if refs or self.call.ref_indices else Entry
         self._warn_of_unused(program)
         deleted = frozenset(self.used_indices[i - len(self.consts)] for i in program.donated)
-        entry = kind(program, hidden, self.used_indices, keys, out_tree, deleted, self.integer_dtypes)
+        entry = kind(program, consts, self.used_indices, keys, out_tree, deleted, self.integer_dtypes)
         entry.stale_values, entry.captured, entry.written = self.traced.stale_values, refs, self.written
         return entry
 
@@ -91,7 +91,7 @@ def lower_call(
     offset = len(consts)
     used_indices = [i for i in range(len(keys)) if used[offset + i]]
     used_consts = [c for c, u in zip(consts, used, strict=False) if u]
-    # The program keeps the outer order: hidden arrays first, then the leaves. `Entry` and donation count on it.
+    # The program keeps the outer order: closed-over arrays first, then the leaves. `Entry` and donation count on it.
     jaxpr = jaxpr.replace(invars=only(jaxpr.invars, used))
     # The key of a Python number is its class; the program gets the array that the number becomes.
     leaf_types = [scalar_aval(keys[i]) if keys[i] in NUMBERS else keys[i] for i in used_indices]

@@ -62,7 +62,7 @@ def _leaf_names(key: Key, label: Label) -> list[str]:
     tree = key[0]
     args, kwargs = pytree.placeholders(tree)
     # Positions of `label` count static arguments, those of the tree do not.
-    static = {where for where, _, _ in key[1]}
+    static = {parameter for parameter, _, _ in key[1]}
     dynamic = [i for i in range(len(args) + len(static)) if i not in static]
     names = []
     for i, x in [*zip(dynamic, args, strict=False), *sorted(kwargs.items())]:
@@ -79,7 +79,7 @@ def _distance(key: Key, other: Key) -> tuple[int, int]:
 
 
 def _statics(statics: Iterable[Any], label: Label) -> str:
-    named = [(label(where) if isinstance(where, int) else where, value) for where, _, value in statics]
+    named = [(label(parameter) if isinstance(parameter, int) else parameter, value) for parameter, _, value in statics]
     return "{" + ", ".join(f"{name}: {value!r}" for name, value in named) + "}"
 
 

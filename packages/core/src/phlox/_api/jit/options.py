@@ -61,7 +61,7 @@ class Prefix(NamedTuple):
 
     def spread(self, tree: Any) -> list[Sharding | None]:
         """One sharding for each leaf of `tree`."""
-        # Spread for each call anew, as the tree of the arguments differs; calls from the fast path do not come here.
+        # Not cached, as trees of arguments differ; calls on the fast path do not come here.
         spread = pytree.broadcast_prefix(self.tree.unflatten(self.leaves), tree, is_leaf=pytree.is_none)
         return [_sharding(required, leaf) for required, leaf in zip(spread, flatten(tree)[0], strict=True)]
 
@@ -114,7 +114,7 @@ class Options(NamedTuple):
     compile_effort: str | None = None
     #: those of "static" and "donate" for which both numbers and names were given, so that neither is completed
     verbatim: tuple[str, ...] = ()
-    #: whether arguments are moved to `in_shardings` wherever they lie, as those of `pmap` are
+    #: whether committed arguments are moved to `in_shardings`, too, as those of `pmap` are
     moves_arguments: bool = False
     #: a value of the flag of this name, or None for the flag's
     checks: str | None = None

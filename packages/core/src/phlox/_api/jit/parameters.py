@@ -27,18 +27,18 @@ class Parameters(NamedTuple):
 
     Attributes:
       names: of all but ``*args`` and ``**kwargs``; keyword-only ones are last.
-      unnamed: how many of them are positional-only.
+      positional_only: how many of them are positional-only.
       positional: how many can be given by position.
       optional: the indices of those that have a default.
-      rest, named: whether there are ``*args``, and ``**kwargs``.
+      has_args, has_kwargs: whether there are ``*args``, and ``**kwargs``.
     """
 
     names: tuple[str, ...]
-    unnamed: int
+    positional_only: int
     positional: int
     optional: frozenset[int]
-    rest: bool
-    named: bool
+    has_args: bool
+    has_kwargs: bool
 
     def label(self, number: int) -> str | int:
         """The name of the parameter at this position, or `number` if it has none."""
@@ -48,7 +48,7 @@ class Parameters(NamedTuple):
     def in_position(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The same call with as many arguments as possible given by position."""
         # While a positional-only argument is missing, no named one can move into its position.
-        if not kwargs or len(args) < self.unnamed:
+        if not kwargs or len(args) < self.positional_only:
             return args, kwargs
         moved, kwargs = list(args), dict(kwargs)
         for name in self.names[len(args) : self.positional]:
@@ -74,8 +74,8 @@ class Parameters(NamedTuple):
 
 
 class OwnSignature(inspect.Signature):
-    """The signature of `fun`, found when it is asked for. `jit` gives it to its functions as ``__signature__``, for
-    callers of `inspect` that do not follow ``__wrapped__``, such as `inspect.getfullargspec`.
+    """The signature of `fun`, computed at the first read. It is the ``__signature__`` of jitted functions, for callers
+    of `inspect` that do not follow ``__wrapped__``, such as `inspect.getfullargspec`.
     """
 
     __slots__ = ("_fun",)
@@ -100,13 +100,14 @@ class OwnSignature(inspect.Signature):
         return inspect.signature(self._fun).__reduce__()
 
 
-def any_like(count: int, names: Iterable[str] = ()) -> Parameters:
-    """The parameters of a function of ``*args, **kwargs`` that is mostly called with `count` arguments by position
-    and these `names`: matching them to parameters of their own is faster than making a tuple and a dict.
+def variadic_parameters(count: int, names: Iterable[str] = ()) -> Parameters:
+    """The parameters of a function of ``*args, **kwargs``, of which `count` by position and `names` have parameters.
+
+    Python matches arguments to parameters faster than it makes a tuple and a dict of them.
     """
     # Names that are no identifiers: `label` returns numbers for such parameters.
-    every = (*map(str, range(count)), *names)
-    return Parameters(every, count, count, frozenset(range(len(every))), rest=True, named=True)
+    labels = (*map(str, range(count)), *names)
+    return Parameters(labels, count, count, frozenset(range(len(labels))), has_args=True, has_kwargs=True)
 
 
 def parameters_of(fun: Callable[..., Any]) -> Parameters:
@@ -118,14 +119,14 @@ def parameters_of(fun: Callable[..., Any]) -> Parameters:
     # accepts.
     function: Any = fun.__func__ if isinstance(fun, types.MethodType) else fun
     if type(function) is not types.FunctionType:
-        return any_like(0)
+        return variadic_parameters(0)
     code, bound = function.__code__, int(function is not fun)
-    positional, every = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    positional, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     if positional < bound:  # a method of *args: `self` is the first of them
-        return any_like(0)
-    names, by_name = code.co_varnames[:every], function.__kwdefaults__ or {}
+        return variadic_parameters(0)
+    names, by_name = code.co_varnames[:total], function.__kwdefaults__ or {}
     optional = [*range(positional - len(function.__defaults__ or ()), positional)]
-    optional += [n for n in range(positional, every) if names[n] in by_name]
+    optional += [n for n in range(positional, total) if names[n] in by_name]
     return Parameters(
         names[bound:],
         max(code.co_posonlyargcount - bound, 0),

@@ -15,7 +15,7 @@ from ..._ir.avals import ShapedArray, Typed, shaped, typeof_value
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, with_literals
 from ..._ops.spmd import reshard
 from ..._ops.structure.shape import as_array_or_tracer
-from ..._trace.axes import AxisName, axis_env, only_axes
+from ..._trace.axes import AxisName, axis_env as axes_in_scope, only_axes
 from ..._trace.leaks import no_leaks
 from ..._trace.refs import AbstractRef, Ref
 from ..._trace.staging import stage
@@ -290,7 +290,7 @@ def make_jaxpr(
             return fun(*[args[i] if i in chosen else next(dynamic_args) for i in range(len(args))], **named)
 
         # Added to the axes in scope: this function may itself be called inside of a mapped function.
-        with only_axes((*_env(), *(axis_env or ()))):
+        with only_axes((*axes_in_scope.get(), *(axis_env or ()))):
             closed, out_tree = _staged(partial if chosen else fun, dynamic, kwargs, "make_jaxpr")
         # In this form, as in JAX with the same flag, constants stand in the equations and are no longer listed.
         if config.current().use_simplified_jaxpr_constants:
@@ -305,10 +305,6 @@ def make_jaxpr(
     make.__module__ = "phlox"
     make.__name__, make.__qualname__ = f"make_jaxpr({make.__name__})", f"make_jaxpr({make.__qualname__})"
     return make
-
-
-def _env() -> tuple[tuple[AxisName, int], ...]:
-    return axis_env.get()
 
 
 def struct_of(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:

@@ -121,8 +121,8 @@ class Jitted(Wrapped[P, R], Protocol[P, R]):
     def __get__(self: Jitted[Concatenate[S, Q], R], instance: S, owner: type | None = None) -> Callable[Q, R]: ...
 
 
-class Call:
-    """The call of which there are stages, with what all stages know of the program."""
+class Signature:
+    """The arguments and results of a traced call, which all of its stages share: structures, types and names."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Call:
         out_avals: Sequence[ShapedArray],
         out_shardings: Prefix | None,
         used_indices: Sequence[int] = (),
-        hidden: int = 0,
+        num_consts: int = 0,
     ):
         self.in_tree = bound.tree
         self.in_avals = bound.types
@@ -144,22 +144,22 @@ class Call:
         self.donated = donated
         self.out_tree = out_tree
         self.out_avals = out_avals
-        # The closed-over arrays come first in the program and have no place in the user's tree.
         self.out_shardings = out_shardings
-        #: indices of the leaves that the program reads, after its first `hidden` arguments, the closed-over arrays
+        #: indices of the leaves that the program reads, after its first `num_consts` arguments, the closed-over arrays,
+        #: which are no leaves of the user's tree
         self.used_indices = used_indices
-        self.hidden = hidden
+        self.num_consts = num_consts
 
     def spread(self, per_argument: Sequence[Any]) -> Any:
         """A tree like (args, kwargs), from one value for each argument of the program; None for unused leaves."""
-        by_leaf = dict(zip(self.used_indices, per_argument[self.hidden :], strict=True))
+        by_leaf = dict(zip(self.used_indices, per_argument[self.num_consts :], strict=True))
         return self.in_tree.unflatten([by_leaf.get(i) for i in range(self.in_tree.num_leaves)])
 
 
 class Stage:
     """Base class of traced, lowered and compiled functions: properties of their arguments and results."""
 
-    def __init__(self, call: Call):
+    def __init__(self, call: Signature):
         self._call = call
 
     @property
@@ -203,7 +203,7 @@ class Traced(Stage):
       fun_name: the name of the function.
     """
 
-    def __init__(self, call: Call, closed: ClosedJaxpr, consts: list[Any], lower: Callable[[], Lowered]):
+    def __init__(self, call: Signature, closed: ClosedJaxpr, consts: list[Any], lower: Callable[[], Lowered]):
         super().__init__(call)
         count = len(consts)
         jaxpr = closed.jaxpr
@@ -255,7 +255,7 @@ class Lowered(Stage):
     Attribute `platforms`: the platforms it was lowered for, or None for that of its arguments.
     """
 
-    def __init__(self, call: Call, lowering: Lowering, make_entry: Callable[[Program], Entry], options: Options):
+    def __init__(self, call: Signature, lowering: Lowering, make_entry: Callable[[Program], Entry], options: Options):
         super().__init__(call)
         self._lowering = lowering
         self._make_entry = make_entry
@@ -337,22 +337,18 @@ class Lowered(Stage):
         # Options of this call come last, and so override those of `jit`.
         overrides = as_overrides({**dict(self._options.compiler_options), **(compiler_options or {})})
         program = self._lowering.compile(overrides, self._options.compile_effort)
-        return Compiled(
-            self._call, self._lowering.assignment, self._lowering.placements, program, self._make_entry(program)
-        )
+        return Compiled(self._call, self._lowering.assignment, self._lowering.placements, self._make_entry(program))
 
 
 class Compiled(Stage):
     """A program compiled for one kind of arguments. Calling it never traces; calls leave out static arguments."""
 
-    def __init__(
-        self, call: Call, assignment: DeviceAssignment, placements: Sequence[Placement], program: Program, entry: Entry
-    ):
+    def __init__(self, call: Signature, assignment: DeviceAssignment, placements: Sequence[Placement], entry: Entry):
         super().__init__(call)
         self._assignment = assignment
         self._placements = placements
-        self._program = program
         self._entry = entry
+        self._program = entry.program
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = _checked_leaves(self._call, "this compiled function", args, kwargs)
@@ -367,16 +363,16 @@ class Compiled(Stage):
         return self._entry.run(self._placed(leaves))
 
     def _placed(self, leaves: list[Any]) -> list[Any]:
-        """The leaves where the program reads them: uncommitted arrays are moved, others must lie there."""
-        call = self._call
+        """The leaves with the shardings of the program: uncommitted arrays are moved, others must have them."""
+        call, start = self._call, self._call.num_consts
         for i, placement, expected in zip(
-            call.used_indices, self._placements[call.hidden :], self._assignment.shardings[call.hidden :], strict=True
+            call.used_indices, self._placements[start:], self._assignment.shardings[start:], strict=True
         ):
             # References, and the values of closed-over ones, are read in the call: `ReferenceEntry.run`.
             if i >= len(leaves) or type(x := leaves[i]) is Ref:
                 continue
             if type(x) is not ArrayImpl:
-                if type(placement) is Placed:  # lowered for an array that lies elsewhere than new ones
+                if type(placement) is Placed:  # lowered for an array on other devices than the default one
                     leaves[i] = move(as_array(x), sharding_of(placement), committed=is_committed(placement))
                 continue
             # Placements are interned, so this compares type, sharding and commitment at once.
@@ -466,7 +462,7 @@ def _dialect(dialect: str | None) -> str:
     return dialect or "stablehlo"
 
 
-def _checked_leaves(call: Call, what: str, args: Any, kwargs: Any) -> list[Any]:
+def _checked_leaves(call: Signature, what: str, args: Any, kwargs: Any) -> list[Any]:
     """The leaves of a call; raises if their treedef or types differ from those the function was traced for."""
     leaves, tree = flatten((args, kwargs))
     pytree.check_same(

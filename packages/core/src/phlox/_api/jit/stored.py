@@ -1,6 +1,6 @@
 """Compiled programs as bytes: `serialize` and `deserialize_and_load`, as in ``jax.experimental.serialize_executable``.
 
-The bytes are a checksum and a pickle of what a `Compiled` consists of. Devices are stored as their positions among the
+The bytes are a checksum and a pickle of the parts of a `Compiled`. Devices are stored as their positions among the
 devices of the program, so that a program can be loaded for others.
 """
 
@@ -23,16 +23,17 @@ from ..._xla.device_assignment import DeviceAssignment
 from ..._xla.devices import Device, devices
 from ..._xla.placement import Placement, aval_of, is_committed, placement_for, sharding_of
 from ..._xla.program import Program
-from .entry import NUMBERS, Entry, Hidden
+from .entry import NUMBERS, Consts, Entry
 from .references import ReferenceEntry
-from .stages import Call, Compiled
+from .stages import Compiled, Signature
 
 
 class _Arguments(NamedTuple):
-    """The parts of a `BoundCall` that a `Call` reads."""
+    """The parts of a `BoundCall` that a `Signature` reads."""
 
     tree: PyTreeDef
     types: Sequence[Any]
+    keys: Sequence[Any]
     paths: Sequence[str]
 
     def names(self) -> Sequence[str]:
@@ -83,7 +84,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
         "assignment": compiled._assignment,
         "placements": [_described(placement) for placement in compiled._placements],
         "leaf_keys": [_described(key) for key in entry.keys],
-        "hidden": [(np.asarray(x), _described(x._placement)) for x in entry.hidden.arrays],
+        "consts": [(np.asarray(x), _described(x._placement)) for x in entry.consts.arrays],
         "in_avals": call.in_avals,
         "names": list(call.names()),
         "out_avals": program.out_avals,
@@ -157,13 +158,13 @@ def deserialize_and_load(
     donated, donated_arguments, donated_leaves = fields["donated"]
     out_shardings = fields["out_shardings"]
     program = Program(loaded, "", assignment, placements, fields["out_avals"], out_shardings, donated=donated_arguments)
-    hidden = [_array(*parts) for parts in fields["hidden"]]
-    arguments: Any = _Arguments(in_tree, fields["in_avals"], fields["names"])
-    used_indices = fields["used_indices"]
-    call = Call(arguments, donated, out_tree, fields["results"], None, used_indices, len(hidden))
+    consts = [_array(*parts) for parts in fields["consts"]]
     leaf_keys = [_key(parts) for parts in fields["leaf_keys"]]
-    entry = Entry(program, Hidden(hidden), used_indices, leaf_keys, out_tree, donated_leaves, fields["integer_dtypes"])
-    return Compiled(call, assignment, placements, program, entry)
+    arguments: Any = _Arguments(in_tree, fields["in_avals"], leaf_keys, fields["names"])
+    used_indices = fields["used_indices"]
+    call = Signature(arguments, donated, out_tree, fields["results"], None, used_indices, len(consts))
+    entry = Entry(program, Consts(consts), used_indices, leaf_keys, out_tree, donated_leaves, fields["integer_dtypes"])
+    return Compiled(call, assignment, placements, entry)
 
 
 _CHECKSUM_SIZE = 32

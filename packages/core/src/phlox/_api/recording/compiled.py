@@ -68,7 +68,7 @@ def explain_memory(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> LineTa
     for buffer in peak_buffers(compiled.runtime_executable()):
         place = _place(buffer.instruction)
         if buffer.kind == "argument":
-            index = buffer.number - compiled._call.hidden
+            index = buffer.number - compiled._call.num_consts
             place = f"argument {names[used[index]]}" if 0 <= index < len(used) else _WITHOUT_LINE[2]
         sizes[place, buffer.kind] += buffer.size
     rows = [(f"{size:,}", kind, place) for (place, kind), size in sizes.most_common()]

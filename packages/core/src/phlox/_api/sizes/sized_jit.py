@@ -156,14 +156,14 @@ class _Lowered(stages.Lowered):
         used = inner._call.used_indices
         lengths = tuple(sorted(sizes.lengths.items()))
         # The lengths are the first arguments of the program. For the user they are hidden, as closed-over arrays are.
-        signature = stages.Call(
+        signature = stages.Signature(
             call.without_values(),
             runner.donated,
             runner.out_tree,
             runner.out_types(lengths),
             None,
             [i - count for i in used if i >= count],
-            inner._call.hidden + sum(i < count for i in used),
+            inner._call.num_consts + sum(i < count for i in used),
         )
         super().__init__(signature, inner._lowering, inner._make_entry, inner._options)
         self._inner = inner
@@ -180,7 +180,7 @@ class _Compiled(stages.Compiled):
     """The program of a bucket, compiled. It takes arguments of all sizes of the bucket."""
 
     def __init__(self, lowered: _Lowered, inner: stages.Compiled):
-        super().__init__(lowered._call, inner._assignment, inner._placements, inner._program, inner._entry)
+        super().__init__(lowered._call, inner._assignment, inner._placements, inner._entry)
         self._inner = inner
         self._runner = lowered._runner
         self._names = lowered._names
