@@ -99,17 +99,17 @@ def test_bodies_of_counting_loops_are_traced_once_and_die_with_their_functions(c
 
 
 def test_traced_bodies_die_with_their_functions():
-    from phlox._api.jit.bodies import _known
+    from phlox._api.jit.bodies import _programs
 
     def run():
         lax.scan(lambda carry, x: (carry + x, None), jnp.float32(0), X)
 
     gc.collect()
-    before = len(_known)
+    before = len(_programs)
     for _ in range(5):
         run()
     gc.collect()
-    assert len(_known) <= before + 1
+    assert len(_programs) <= before + 1
 
 
 def test_one_compiled_loop_for_any_number_of_steps():

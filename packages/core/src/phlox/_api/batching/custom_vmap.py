@@ -12,12 +12,12 @@ from ..._ir.primitive import current_trace
 from ..._ops.control.custom_vmap import BatchRule, custom_vmap_call
 from ..._trace.partial_evaluation import runs_at_once
 from ..._trace.trace import typeof
-from ..derivatives.decorated import Decorated, no_rule, positional
+from ..derivatives.function_with_rules import FunctionWithRules, no_rule, positional
 from ..jit import arguments
 from ..jit.bodies import Staged, operands_of
 
 
-class custom_vmap(Decorated[..., Any]):
+class custom_vmap(FunctionWithRules[..., Any]):
     """A function with a batching rule of your own.
 
     The rule, set by `def_vmap`, takes (axis_size, in_batched, *args): the number of examples; a list with a tree of

@@ -1,4 +1,4 @@
-"""``phlox.ad``: options of ``pullback.with_refs`` (see `phlox.vjp`), which say what to do with each gradient."""
+"""``phlox.ad``: the destinations of gradients in ``pullback.with_refs``; see `phlox.vjp`."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ class DidntWant:
     """In the result, takes the place of a gradient that was left out."""
 
 
-def deliver(gradients: Sequence[Any], wishes: Sequence[Any]) -> list[Any]:
-    """The gradients as the wishes ask: returned, left out, or added to a reference."""
+def deliver(gradients: Sequence[Any], destinations: Sequence[Any]) -> list[Any]:
+    """Adds gradients to the references among `destinations`; returns the others, or `DidntWant` for `DontWant`."""
     # The trace of the call, in which the reference is read and written.
     trace = current_trace.get()
     out: list[Any] = []
-    for gradient, wish in zip(gradients, wishes, strict=True):
-        if isinstance(wish, Ref):
-            aval, inner = typeof(gradient), wish.aval.inner_aval
+    for gradient, destination in zip(gradients, destinations, strict=True):
+        if isinstance(destination, Ref):
+            aval, inner = typeof(gradient), destination.aval.inner_aval
             if (aval.shape, aval.dtype) != (inner.shape, inner.dtype):
-                raise RefError(f"with_refs: a gradient of type {aval.short} for a reference of type {wish.aval}")
+                raise RefError(f"with_refs: a gradient of type {aval.short} for a reference of type {destination.aval}")
             # Added and not replaced: several pullbacks may collect in one reference.
-            wish.write(trace, add_any(wish.read(trace), gradient))
+            destination.write(trace, add_any(destination.read(trace), gradient))
             out.append(GradRef())
         else:
-            out.append(DidntWant() if isinstance(wish, DontWant) else gradient)
+            out.append(DidntWant() if isinstance(destination, DontWant) else gradient)
     return out

@@ -1,4 +1,4 @@
-"""Backward rules of `custom_vjp` in further forms: with accumulators, with rematerialization."""
+"""Further forms of the backward rules of `custom_vjp`: with accumulators, with rematerialization."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ class _Types:
 
 
 def with_accumulators(
-    fwd: Callable[..., Any], bwd: Callable[..., Any], fixed: tuple[int, ...]
+    fwd: Callable[..., Any], bwd: Callable[..., Any], nondiff_argnums: tuple[int, ...]
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The rules whose `bwd` adds cotangents to one accumulator for each array of the arguments not in `fixed`."""
+    """The rules whose `bwd` adds cotangents to one accumulator for each array of the differentiated arguments."""
 
     @wraps(fwd)
     def forward(*args: Any) -> Any:
         out, residuals = fwd(*args)
         # Arguments that are not differentiated have no accumulator.
-        chosen = {n % len(args) for n in fixed} if args else set()
-        operands = tuple(x for i, x in enumerate(args) if i not in chosen)
+        nondiff = {n % len(args) for n in nondiff_argnums} if args else set()
+        operands = tuple(x for i, x in enumerate(args) if i not in nondiff)
         # With symbolic zeros, the rule gets each array wrapped with a flag.
         leaves, tree = pytree.tree_flatten(operands, is_leaf=lambda x: isinstance(x, CustomVJPPrimal))
         avals = (typeof(x.value if isinstance(x, CustomVJPPrimal) else x) for x in leaves)
@@ -85,7 +85,7 @@ def with_accumulators(
     return forward, backward
 
 
-def recomputed(fwd: Callable[..., Any], rem: Callable[..., Any]) -> Callable[..., Any]:
+def with_recomputation(fwd: Callable[..., Any], rem: Callable[..., Any]) -> Callable[..., Any]:
     """The forward rule that runs `rem` after `fwd`, and saves the residuals of `rem`."""
 
     @wraps(fwd)

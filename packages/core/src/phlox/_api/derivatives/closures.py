@@ -46,12 +46,11 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     Array(6., dtype=float32, weak_type=True)
     """
     leaves, tree = operands_of("closure_convert", fun, example_args)
-    # Traced anew and not taken from a cache: its constants are what is asked for.
+    # Not from a cache: the constants of this very trace are returned.
     program = Staged("closure_convert", "fun", fun, tree, [typeof(x) for x in leaves])
     # Only tracers can have a derivative outside; arrays and integers stay inside of the converted function.
-    moving = [isinstance(c, Tracer) and dtypes.is_inexact(c.aval.dtype) for c in program.consts]
-    hoisted = only(program.consts, moving)
-    fixed = without(program.consts, moving)
+    is_hoisted = [isinstance(c, Tracer) and dtypes.is_inexact(c.aval.dtype) for c in program.consts]
+    hoisted, others = only(program.consts, is_hoisted), without(program.consts, is_hoisted)
 
     def converted(*args: Any) -> Any:
         # The last arguments are the values, however many `fun` takes.
@@ -62,8 +61,8 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
             args_tree,
             "The inputs to the closure produced by closure_convert must have the structure of the example arguments",
         )
-        first, second = iter(args[count:]), iter(fixed)
-        consts = [next(first) if moves else next(second) for moves in moving]
+        from_args, from_trace = iter(args[count:]), iter(others)
+        consts = [next(from_args if hoists else from_trace) for hoists in is_hoisted]
         return program.out_tree.unflatten(eval_jaxpr(program.closed.jaxpr, [], *consts, *flat))
 
     return converted, hoisted
@@ -76,8 +75,7 @@ class _Rule:
         self.closed = closed
         self.out_tree = out_tree
 
-    # The constants of the rule are residuals, so they come as arguments: a rule may close over tracers of the forward
-    # pass.
+    # The constants are residuals and so arguments: a rule may close over tracers of the forward pass.
     def __call__(self, *consts_and_cotangents: Any) -> Any:
         return self.out_tree.unflatten(eval_jaxpr(self.closed.jaxpr, [], *consts_and_cotangents))
 
@@ -110,11 +108,11 @@ def custom_gradient(
 
     def forward(*args: Any) -> tuple[Any, Any]:
         out, rule = fun(*args)
-        # With `remat`, the function that was returned first computes value and rule again, out of the arguments.
+        # With `remat`, `rule` is a function of the arguments that computes value and rule again.
         if remat:
             out, rule = rule(*args)
         leaves, tree = operands_of("custom_gradient", fun, (out,))
-        # The rule becomes a Jaxpr while the values that it closes over are at hand, and can travel as residuals.
+        # As a Jaxpr, the rule takes the values that it closes over as residuals.
         program = Staged("custom_gradient", "the rule", rule, tree, [typeof(x).tangent() for x in leaves])
         return out, Partial(_Rule(program.closed, program.out_tree), *program.consts)
 

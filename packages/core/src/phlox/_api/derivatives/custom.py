@@ -29,9 +29,9 @@ from ..._transform.jvp import JVPTrace, by_rule
 from ..._transform.linearize import LinearizeTrace, TangentTrace
 from ..jit import arguments
 from ..jit.references import ArrayTree, Structure, blank, flatten_arrays
-from .decorated import Decorated, no_rule, positional
-from .rule_results import Result, RuleName, checked_tangents, flat_cotangents, pair_of
-from .symbolic import CustomVJPPrimal, residual, shown
+from .function_with_rules import FunctionWithRules, no_rule, positional
+from .rule_results import OutType, RuleName, checked_tangents, flat_cotangents, pair_of
+from .symbolic import CustomVJPPrimal, as_residual, as_rule_argument
 
 if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec, Self, TypeVar, overload
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     Q = ParamSpec("Q")
     S = TypeVar("S")
 
-#: traces that pass operations on values other than their own tracers to their parent
+#: classes of traces that pass an operation to their parent if none of its operands is a tracer of theirs
 _PASSING = (JVPTrace, LinearizeTrace, TangentTrace)
 
 
-def _concerned(leaves: Sequence[Any]) -> Any:
-    """The innermost trace that does not pass an operation on these values to its parent."""
+def _responsible_trace(leaves: Sequence[Any]) -> Any:
+    """The innermost trace that records an operation on these values."""
     trace = current_trace.get()
     # If no argument is differentiated here, the call belongs to an outer trace, which may differentiate it.
     while type(trace) in _PASSING and not any(isinstance(x, Tracer) and x.owner is trace for x in leaves):
@@ -52,7 +52,7 @@ def _concerned(leaves: Sequence[Any]) -> Any:
     return trace
 
 
-class _Custom(Decorated[P, R]):
+class _Custom(FunctionWithRules[P, R]):
     """Base class of both: the function, and which of its arguments are not differentiated."""
 
     def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
@@ -62,21 +62,21 @@ class _Custom(Decorated[P, R]):
         # Sorted, as the rules get these arguments in the order of their positions.
         self.nondiff_argnums = tuple(sorted(arguments.complete(fun, numbers, names, "nondiff")[0]))
 
-    def _chosen(self, args: Sequence[Any]) -> set[int]:
+    def _nondiff_positions(self, args: Sequence[Any]) -> set[int]:
         """Positions of the arguments that are not differentiated."""
         return {n % len(args) for n in self.nondiff_argnums} if args else set()
 
     def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """(arguments that are not differentiated, arguments that are)."""
-        chosen = self._chosen(args)
+        nondiff = self._nondiff_positions(args)
         # Numbers may be negative, so they are counted in the arguments of this call.
         fixed = [args[n % len(args)] for n in self.nondiff_argnums]
-        return fixed, [x for i, x in enumerate(args) if i not in chosen]
+        return fixed, [x for i, x in enumerate(args) if i not in nondiff]
 
-    def _filled(self, args: Sequence[Any], replacements: Sequence[Any]) -> list[Any]:
+    def _fill(self, args: Sequence[Any], replacements: Sequence[Any]) -> list[Any]:
         """`args` with the differentiated ones replaced by `replacements`."""
-        chosen, values = self._chosen(args), iter(replacements)
-        return [x if i in chosen else next(values) for i, x in enumerate(args)]
+        nondiff, values = self._nondiff_positions(args), iter(replacements)
+        return [x if i in nondiff else next(values) for i, x in enumerate(args)]
 
     def _stage(
         self, args: Sequence[Any], in_tree: Structure, leaves: Sequence[Any]
@@ -84,7 +84,7 @@ class _Custom(Decorated[P, R]):
         trees: list[PyTreeDef] = []
 
         def flat(*xs: Any) -> list[Any]:
-            out = self.fun(*self._filled(args, in_tree.unflatten(xs)))
+            out = self.fun(*self._fill(args, in_tree.unflatten(xs)))
             outs, tree = flatten(out)
             arguments.check_outputs(self.fun, out, outs)
             trees.append(tree)
@@ -99,7 +99,7 @@ class _Custom(Decorated[P, R]):
         args = positional(self.fun, args, kwargs, self.kind)
         _, operands = self._split(args)
         # Numbers are converted, so that the function sees arrays as it does when it is traced.
-        return arguments.as_arrays(self.fun(*self._filled(args, arguments.as_arrays(operands))))
+        return arguments.as_arrays(self.fun(*self._fill(args, arguments.as_arrays(operands))))
 
     #: "custom_jvp" or "custom_vjp"
     kind: str
@@ -112,25 +112,25 @@ class _Custom(Decorated[P, R]):
         if runs_at_once(outer, args, kwargs):
             return self._at_once(args, kwargs)
         # Changed before anything is traced: derivatives with respect to these arguments are stopped, or refused.
-        args = self._fixed(positional(self.fun, args, kwargs, self.kind))  # type: ignore[assignment]
+        args = self._stop_derivatives(positional(self.fun, args, kwargs, self.kind))  # type: ignore[assignment]
         leaves, in_tree = flatten_arrays(tuple(self._split(args)[1]))
         if isinstance(in_tree, ArrayTree) and not self.takes_refs:
             raise not_an_array(
                 in_tree.refs[0], f"an argument of the {self.kind} function {arguments.fun_name(self.fun)}"
             )
-        trace = _concerned(leaves)
+        trace = _responsible_trace(leaves)
         if trace is not outer:
-            # Containers are made anew under the caller's trace, which some of them note, as variables of flax do.
+            # Containers of the result are made anew, as variables of flax store the trace that they are made under.
             return pytree.tree_map(lambda x: x, self._under(trace, lambda: self(*args)))  # type: ignore[call-arg]
-        # Under `jvp` the rule alone gives result and tangent: tracing the function as well would be work for nothing.
-        if isinstance(trace, JVPTrace) and self._skips_the_function():
-            return self._under(trace, lambda: self._differentiated(args, leaves, in_tree))
+        # Under `jvp` the rule alone gives result and tangent, so the function is not traced.
+        if isinstance(trace, JVPTrace) and self._needs_only_rules():
+            return self._under(trace, lambda: self._differentiate(args, leaves, in_tree))
         closed, consts, out_tree = self._stage(args, in_tree, leaves)
-        outs = self._bind(args, leaves, in_tree, closed, consts, Result(out_tree, closed.out_avals))
+        outs = self._bind(args, leaves, in_tree, closed, consts, OutType(out_tree, closed.out_avals))
         return out_tree.unflatten(outs)
 
     def _under(self, trace: Any, call: Callable[[], R]) -> R:
-        """The result of `call` with `trace` as the current one, in which the operations of the rules are recorded."""
+        """The result of `call` with `trace` as the current trace."""
         token = current_trace.set(trace)
         try:
             return call()
@@ -141,20 +141,20 @@ class _Custom(Decorated[P, R]):
         finally:
             current_trace.reset(token)
 
-    def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _stop_derivatives(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, with the derivatives of non-differentiated ones stopped or refused."""
         raise NotImplementedError
 
-    def _skips_the_function(self) -> bool:
+    def _needs_only_rules(self) -> bool:
         """Whether differentiation needs only the rules, not a Jaxpr of the function."""
         return True
 
-    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
+    def _differentiate(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
         """The result under a `JVPTrace`, computed by the rules; the function is not traced."""
         raise NotImplementedError
 
     def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: Structure, closed: ClosedJaxpr, consts: Any, result: Result
+        self, args: Sequence[Any], leaves: Any, in_tree: Structure, closed: ClosedJaxpr, consts: Any, expected: OutType
     ) -> list[Any]:
         """The flat result of the call as one operation, with the Jaxpr `closed` of the function."""
         raise NotImplementedError
@@ -171,7 +171,7 @@ class _Custom(Decorated[P, R]):
         return self if instance is None else functools.partial(self, instance)
 
 
-def _bind(primitive: Primitive, args: list[Any], closed: ClosedJaxpr, num_consts: int, **rules: Rule) -> list[Any]:
+def _bind_call(primitive: Primitive, args: list[Any], closed: ClosedJaxpr, num_consts: int, **rules: Rule) -> list[Any]:
     """Binds the call of a function with rules.
 
     Under vmap it always takes the batching rule: even if no argument is mapped, a rule may close over mapped tracers.
@@ -274,48 +274,47 @@ class custom_jvp(_Custom[P, R]):
             raise no_rule(self.fun, self.kind, "JVP", "defjvp(rule)")
         return super().__call__(*args, **kwargs)
 
-    def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        chosen = self._chosen(args)
-        return tuple(_without_derivative(x) if i in chosen else x for i, x in enumerate(args))
+    def _stop_derivatives(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        nondiff = self._nondiff_positions(args)
+        return tuple(_without_derivative(x) if i in nondiff else x for i, x in enumerate(args))
 
-    def _rule(self, args: Sequence[Any], in_tree: Structure, result: Result) -> Rule:
+    def _rule(self, args: Sequence[Any], in_tree: Structure, expected: OutType) -> Rule:
         assert self.jvp is not None
-        rule = self._flat_rule(self._split(args)[0], in_tree, result)
+        rule = self._flat_rule(self._split(args)[0], in_tree, expected)
         return Rule(rule, arguments.fun_name(self.jvp), self.symbolic_zeros)
 
-    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
-        result = Result()
-        rule = self._rule(args, in_tree, result)
+    def _differentiate(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
+        expected = OutType()
+        rule = self._rule(args, in_tree, expected)
         outs = by_rule(leaves, lambda primals, tangents: rule.call(primals, rule.inputs(tangents)))
-        assert result.tree is not None
-        return result.tree.unflatten(outs)
+        assert expected.tree is not None
+        return expected.tree.unflatten(outs)
 
     def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: Structure, closed: ClosedJaxpr, consts: Any, result: Result
+        self, args: Sequence[Any], leaves: Any, in_tree: Structure, closed: ClosedJaxpr, consts: Any, expected: OutType
     ) -> list[Any]:
-        rule = self._rule(args, in_tree, result)
-        return _bind(custom_jvp_call, [*consts, *leaves], closed, len(consts), jvp=rule)
+        rule = self._rule(args, in_tree, expected)
+        return _bind_call(custom_jvp_call, [*consts, *leaves], closed, len(consts), jvp=rule)
 
-    def _flat_rule(self, fixed: list[Any], in_tree: Structure, known: Result) -> Callable[..., Any]:
+    def _flat_rule(self, fixed: list[Any], in_tree: Structure, expected: OutType) -> Callable[..., Any]:
         jvp = self.jvp
         assert jvp is not None
-        names = RuleName("jvp", arguments.fun_name(jvp), arguments.fun_name(self.fun))
+        rule_name = RuleName("jvp", arguments.fun_name(jvp), arguments.fun_name(self.fun))
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            # Symbolic zeros and the like are shown to the user's rule in JAX's classes.
-            result = jvp(*fixed, in_tree.unflatten(map(shown, primals)), in_tree.unflatten(map(shown, tangents)))
-            primal_out, tangent_out = pair_of(result, names)
+            result = jvp(*fixed, *(in_tree.unflatten(map(as_rule_argument, values)) for values in (primals, tangents)))
+            primal_out, tangent_out = pair_of(result, rule_name)
             outs, tree = flatten(primal_out)
             out_tangents, tangent_tree = flatten(tangent_out)
             pytree.check_same(
                 tree,
                 tangent_tree,
-                f"{names} must produce primal and tangent outputs with equal container (pytree) structures, but got "
-                f"{tree} and {tangent_tree} respectively.",
+                f"{rule_name} must produce primal and tangent outputs with equal container (pytree) structures, but "
+                f"got {tree} and {tangent_tree} respectively.",
             )
             arguments.check_outputs(jvp, result, [*outs, *out_tangents])
-            known.check(outs, tree, names)
-            return outs, checked_tangents(out_tangents, outs, tree, names)
+            expected.check(outs, tree, rule_name)
+            return outs, checked_tangents(out_tangents, outs, tree, rule_name)
 
         return rule
 
@@ -444,10 +443,10 @@ class custom_vjp(_Custom[P, R]):
         >>> phlox.grad(f)(0.0)
         Array(1., dtype=float32, weak_type=True)
         """
-        from .backward_rules import recomputed
+        from .backward_rules import with_recomputation
 
         if self.fwd is None:
-            self.defvjp(recomputed(fwd, rem), bwd)
+            self.defvjp(with_recomputation(fwd, rem), bwd)
 
     def defremat_with_logs(self, fwd: Callable[..., Any], rem: Callable[..., Any], bwd: Callable[..., Any]) -> None:
         """As `defremat`, for a backward rule that returns a pair (cotangents, logs), as of `defvjp_with_logs`.
@@ -468,7 +467,7 @@ class custom_vjp(_Custom[P, R]):
             raise no_rule(self.fun, self.kind, "VJP", "defvjp(fwd, bwd)")
         return super().__call__(*args, **kwargs)
 
-    def _fixed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _stop_derivatives(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         # A tracer in `nondiff_argnums` would be a constant of the backward rule, which runs after its trace has ended.
         if any(isinstance(x, Tracer) for x in pytree.tree_leaves(self._split(args)[0])):
             raise UnexpectedTracerError(
@@ -478,58 +477,54 @@ class custom_vjp(_Custom[P, R]):
             )
         return args
 
-    def _skips_the_function(self) -> bool:
+    def _needs_only_rules(self) -> bool:
         # With `optimize_remat` the function's Jaxpr is a part of the operation.
         return not self.optimize_remat
 
-    def _rules(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure, result: Result) -> list[Rule]:
+    def _rules(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure, expected: OutType) -> list[Rule]:
         # The forward rule writes the structure of its residuals here; the backward rule, which runs later, reads it.
         residual_trees: list[Structure] = []
         in_avals = [typeof(x) for x in leaves]
-        fwd = self._flat_fwd(args, in_tree, result, residual_trees)
-        bwd = self._flat_bwd(self._split(args)[0], in_tree, in_avals, result, residual_trees)
+        fwd = self._flat_fwd(args, in_tree, expected, residual_trees)
+        bwd = self._flat_bwd(self._split(args)[0], in_tree, in_avals, expected, residual_trees)
         has_logs = getattr(self.bwd, "returns_logs", False)
         names = (arguments.fun_name(rule) for rule in (self.fwd, self.bwd) if rule is not None)
         return [Rule(rule, name, self.symbolic_zeros, has_logs) for rule, name in zip((fwd, bwd), names, strict=True)]
 
-    def _differentiated(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
-        result = Result()
-        fwd, bwd = self._rules(args, leaves, in_tree, result)
+    def _differentiate(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
+        expected = OutType()
+        fwd, bwd = self._rules(args, leaves, in_tree, expected)
         outs = by_rule(leaves, functools.partial(custom_vjp_forward, fwd, bwd))
-        assert result.tree is not None
-        return result.tree.unflatten(outs)
+        assert expected.tree is not None
+        return expected.tree.unflatten(outs)
 
     def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: Structure, closed: ClosedJaxpr, consts: Any, result: Result
+        self, args: Sequence[Any], leaves: Any, in_tree: Structure, closed: ClosedJaxpr, consts: Any, expected: OutType
     ) -> list[Any]:
-        fwd, bwd = self._rules(args, leaves, in_tree, result)
+        fwd, bwd = self._rules(args, leaves, in_tree, expected)
         if self.optimize_remat:
             fwd = fwd._replace(call=_optimized(fwd.call, closed, consts))
-        return _bind(custom_vjp_call, [*consts, *leaves], closed, len(consts), fwd=fwd, bwd=bwd)
+        return _bind_call(custom_vjp_call, [*consts, *leaves], closed, len(consts), fwd=fwd, bwd=bwd)
 
     def _flat_fwd(
-        self,
-        args: Sequence[Any],
-        in_tree: Structure,
-        known: Result,
-        residual_trees: list[Structure],
+        self, args: Sequence[Any], in_tree: Structure, expected: OutType, residual_trees: list[Structure]
     ) -> Callable[..., Any]:
         fwd, symbolic = self.fwd, self.symbolic_zeros
         assert fwd is not None
-        names = RuleName("fwd", arguments.fun_name(fwd), arguments.fun_name(self.fun))
-        chosen = {n % len(args) for n in self.nondiff_argnums} if args else set()
+        rule_name = RuleName("fwd", arguments.fun_name(fwd), arguments.fun_name(self.fun))
+        nondiff = self._nondiff_positions(args)
         # The rule lives as long as the Jaxpr that contains it. It must not keep the arguments of this call alive.
-        args = [x if i in chosen else None for i, x in enumerate(args)]
+        args = [x if i in nondiff else None for i, x in enumerate(args)]
 
         def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
-            inputs = [shown(x) for x in primals]
+            inputs = [as_rule_argument(x) for x in primals]
             leaves = list(map(CustomVJPPrimal, inputs, perturbed)) if symbolic else inputs
-            result = fwd(*self._filled(args, in_tree.unflatten(leaves)))
-            primal_out, saved = pair_of(result, names)
+            result = fwd(*self._fill(args, in_tree.unflatten(leaves)))
+            primal_out, saved = pair_of(result, rule_name)
             outs, tree = flatten(primal_out)
             residuals, residual_tree = flatten_arrays(saved)
             arguments.check_outputs(fwd, result, [*outs, *residuals])
-            known.check(outs, tree, names)
+            expected.check(outs, tree, rule_name)
             # Replaced and not appended: a rule may run again, under another transformation, with other residuals.
             residual_trees[:] = [residual_tree]
             return outs, residuals
@@ -541,16 +536,16 @@ class custom_vjp(_Custom[P, R]):
         fixed: list[Any],
         in_tree: Structure,
         in_avals: Sequence[ShapedArray],
-        known: Result,
+        expected: OutType,
         residual_trees: list[Structure],
     ) -> Callable[..., Any]:
         bwd, name = self.bwd, arguments.fun_name(self.fun)
         assert bwd is not None
 
         def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-            assert known.tree is not None
-            cotangent = known.tree.unflatten(map(shown, cotangents))
-            result = bwd(*fixed, residual_trees[0].unflatten(map(residual, residuals)), cotangent)
+            assert expected.tree is not None
+            cotangent = expected.tree.unflatten(map(as_rule_argument, cotangents))
+            result = bwd(*fixed, residual_trees[0].unflatten(map(as_residual, residuals)), cotangent)
             # An example of the arguments tells how many cotangents there are, and their structures.
             example = blank(in_tree)
             if not isinstance(result, tuple | list) or len(result) != len(example):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -33,8 +32,8 @@ from ..jit.user_functions import FlatFunction, check_returned
 _JVP, _TRANSPOSE = Wrapper("jvp"), Wrapper("transpose")
 
 
-def _named(flat: FlatFunction) -> Callable[..., list[Any]]:
-    """The function, with the names of its operations wrapped in ``jvp(…)`` for profiles and compiled programs."""
+def _in_jvp_scope(flat: FlatFunction) -> Callable[..., list[Any]]:
+    """The function, whose operations have names wrapped in ``jvp(…)`` in profiles and compiled programs."""
 
     def run(*leaves: Any) -> list[Any]:
         with within(_JVP):
@@ -103,8 +102,8 @@ def _as_tangent(x: Any, aval: ShapedArray, name: str, wording: _Wording) -> Any:
     return x
 
 
-def _result(x: Any, aval: ShapedArray) -> Any:
-    """A tangent or cotangent in the form that users get: an array, also for `Zero`."""
+def _as_user_array(x: Any) -> Any:
+    """Converts a tangent or cotangent to an array, which for `Zero` has zeros."""
     x = instantiate(x)
     # NumPy arrays of float0 are returned as they are: no device has this dtype.
     return x if typeof(x).dtype == dtypes.float0 else as_array_or_tracer(x)
@@ -150,17 +149,17 @@ def jvp(
     checked = [_as_tangent(t, a, name, _OF_JVP) for t, a, name in zip(tangent_leaves, avals, names, strict=True)]
     flat = FlatFunction(fun, in_tree, has_aux)
     with no_leaks(arguments.fun_name(fun), fun):
-        outs, out_tangents = jvp_flat(_named(flat), leaves, checked)
+        outs, out_tangents = jvp_flat(_in_jvp_scope(flat), leaves, checked)
     out, aux = flat.split(outs)
     out_tree = flat.out_tree
     check_returned(fun, out_tree)
     # Tangents of aux, which follow those of the result, are dropped.
-    tangent_results = [_result(t, typeof(x)) for t, x in zip(out_tangents, out, strict=False)]
+    tangent_results = [_as_user_array(t) for t in out_tangents[: len(out)]]
     result = out_tree.unflatten(out), out_tree.unflatten(tangent_results)
     return (*result, aux) if has_aux else result
 
 
-class _Form(NamedTuple):
+class _Signature(NamedTuple):
     """The static part of a linearized function: treedefs and types of its arguments and results.
 
     `nonzero` tells for each result whether its tangent may be nonzero; the Jaxpr returns only those.
@@ -173,21 +172,21 @@ class _Form(NamedTuple):
     out_avals: tuple[ShapedArray, ...]
 
 
-def _apply_linear(jaxpr: Jaxpr, form: _Form, residuals: list[Any], *tangents: Any) -> Any:
+def _apply_linear(jaxpr: Jaxpr, signature: _Signature, residuals: list[Any], *tangents: Any) -> Any:
     """Maps tangents of the arguments of a linearized function to tangents of its result."""
-    in_tree, out_tree = form.trees
+    in_tree, out_tree = signature.trees
     leaves, tree = flatten(tangents)
-    pytree.check_same(in_tree, tree, f"the linear function of {form.name} got tangents of another structure")
+    pytree.check_same(in_tree, tree, f"the linear function of {signature.name} got tangents of another structure")
     checked = [
         _as_tangent(t, a, f"number {i}", _OF_LINEARIZED)
-        for i, (t, a) in enumerate(zip(leaves, form.in_avals, strict=True))
+        for i, (t, a) in enumerate(zip(leaves, signature.in_avals, strict=True))
     ]
     # The Jaxpr takes only tangents that may differ from zero.
     present = drop_zeros(checked)
     outs = iter(eval_jaxpr(jaxpr, residuals, *present))
     tangents_out = [
-        _result(next(outs) if has else Zero(a.tangent()), a)
-        for has, a in zip(form.nonzero, form.out_avals, strict=True)
+        _as_user_array(next(outs) if has else Zero(a.tangent()))
+        for has, a in zip(signature.nonzero, signature.out_avals, strict=True)
     ]
     return out_tree.unflatten(tangents_out)
 
@@ -218,28 +217,32 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_
     """
     _refuse_in_nzs("linearize", in_nzs)
     leaves, in_tree = flatten(primals)
-    arguments.check_callable("linearize", fun)
-    avals = _check_args("linearize", fun, primals, leaves)
+    out, aux, signature, jaxpr, residuals = _linearize(fun, primals, leaves, in_tree, has_aux, "linearize")
+    out_tree = signature.trees[1]
+    check_returned(fun, out_tree)
+    # The Jaxpr and the signature are static parts of the pytree; the residuals are its leaves.
+    linear = Partial(functools.partial(_apply_linear, jaxpr, signature), residuals)
+    result = out_tree.unflatten(out), linear
+    return (*result, aux) if has_aux else result
+
+
+def _linearize(
+    fun: Callable[..., Any], primals: Sequence[Any], leaves: list[Any], in_tree: PyTreeDef, has_aux: bool, function: str
+) -> tuple[list[Any], Any, _Signature, Jaxpr, list[Any]]:
+    """(flat result, aux, signature, Jaxpr of the tangents, residuals); `function` is the name for error messages."""
+    arguments.check_callable(function, fun)
+    avals = _check_args(function, fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
     with no_leaks(arguments.fun_name(fun), fun):
         # Integers have no tangents, so nothing is linearized with respect to them.
-        linearization = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
+        linearization = linearize_flat(_in_jvp_scope(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
     out, aux = flat.split(linearization.outputs)
-    check_returned(fun, flat.out_tree)
-    count = len(out)
+    nonzero = tuple(linearization.nonzero[: len(out)])
     # Only the tangents of the result stay, without those of aux.
-    jaxpr = linearization.jaxpr.replace(outvars=linearization.jaxpr.outvars[: sum(linearization.nonzero[:count])])
-    form = _Form(
-        arguments.fun_name(fun),
-        tuple(linearization.nonzero[:count]),
-        (in_tree, flat.out_tree),
-        tuple(avals),
-        tuple(typeof(x) for x in out),
-    )
-    # The Jaxpr and the form are static parts of the pytree; the residuals are its leaves.
-    linear = Partial(functools.partial(_apply_linear, jaxpr, form), linearization.residuals)
-    result = flat.out_tree.unflatten(out), linear
-    return (*result, aux) if has_aux else result
+    jaxpr = linearization.jaxpr.replace(outvars=linearization.jaxpr.outvars[: sum(nonzero)])
+    out_avals = tuple(typeof(x) for x in out)
+    signature = _Signature(arguments.fun_name(fun), nonzero, (in_tree, flat.out_tree), tuple(avals), out_avals)
+    return out, aux, signature, jaxpr, linearization.residuals
 
 
 # A class and not None: None would be an empty tree, in which no argument could be put back.
@@ -280,19 +283,21 @@ class Pullback:
     Array([9., 9., 9.], dtype=float32)
     """
 
-    def __init__(self, form: _Form, jaxpr: Jaxpr, argument_indices: tuple[int | None, ...], args_res: Any, opaque: Any):
-        self.form = form
+    def __init__(
+        self, signature: _Signature, jaxpr: Jaxpr, argument_indices: tuple[int | None, ...], args_res: Any, opaque: Any
+    ):
+        self.signature = signature
         self.jaxpr = jaxpr
         #: for each residual, the index of the argument leaf that it is; None for opaque ones
         self.argument_indices = argument_indices
         self.args_res = args_res
         self.opaque_residuals = opaque
 
-    name = property(lambda self: self.form.name)
-    in_tree = property(lambda self: self.form.trees[0])
-    out_tree = property(lambda self: self.form.trees[1])
-    in_avals = property(lambda self: self.form.in_avals)
-    out_avals = property(lambda self: self.form.out_avals)
+    name = property(lambda self: self.signature.name)
+    in_tree = property(lambda self: self.signature.trees[0])
+    out_tree = property(lambda self: self.signature.trees[1])
+    in_avals = property(lambda self: self.signature.in_avals)
+    out_avals = property(lambda self: self.signature.out_avals)
 
     @property
     def residuals(self) -> list[Any]:
@@ -340,8 +345,8 @@ class Pullback:
             for i, (ct, a) in enumerate(zip(leaves, self.out_avals, strict=True))
         ]
 
-    def with_refs(self, *wishes: Any) -> Callable[[Any], Any]:
-        """The same map, with a wish for the gradient of each leaf of the arguments (see `phlox.ad`).
+    def with_refs(self, *destinations: Any) -> Callable[[Any], Any]:
+        """The same map, with a destination for the gradient of each leaf of the arguments (see `phlox.ad`).
 
         For a reference the gradient is added to it, for `DontWant()` it is left out, for anything else it is returned.
 
@@ -352,14 +357,14 @@ class Pullback:
         >>> total[...]
         Array(13., dtype=float32)
         """
-        leaves, tree = flatten(wishes)
+        leaves, tree = flatten(destinations)
         pytree.check_same(self.in_tree, tree, f"with_refs takes a tree like the arguments of {self.name}")
 
         def deliver_all(cotangent: Any) -> Any:
-            # Imported here, as few programs wish for gradients in references.
+            # Imported here, as few programs have references for gradients.
             from .ad import DontWant, deliver
 
-            mask = [not isinstance(wish, DontWant) for wish in leaves]
+            mask = [not isinstance(x, DontWant) for x in leaves]
             return self.in_tree.unflatten(deliver(self.flat(self._checked(cotangent), mask), leaves))
 
         return deliver_all
@@ -367,43 +372,42 @@ class Pullback:
     @property
     def with_logs(self) -> Callable[[Any], tuple[Any, dict[str, Any]]]:
         """The same map, which returns (cotangents, logs of the backward rules), see `custom_vjp.defvjp_with_logs`."""
-        from .logs import gathered, with_calls_in_line  # few rules have logs
+        from .logs import gather_logs, inline_calls_with_logs  # few rules have logs
 
-        def pull_back(cotangent: Any) -> tuple[Any, dict[str, Any]]:
-            jaxpr = with_calls_in_line(self.jaxpr)
-            pullback = Pullback(self.form, jaxpr, self.argument_indices, self.args_res, self.opaque_residuals)
-            with gathered() as logs:
+        def pull_with_logs(cotangent: Any) -> tuple[Any, dict[str, Any]]:
+            jaxpr = inline_calls_with_logs(self.jaxpr)
+            pullback = Pullback(self.signature, jaxpr, self.argument_indices, self.args_res, self.opaque_residuals)
+            with gather_logs() as logs:
                 return pullback(cotangent), logs.entries
 
-        return pull_back
+        return pull_with_logs
 
     def flat(self, cotangents: Sequence[Any], mask: Sequence[bool] | None = None) -> list[Any]:
         """Cotangents of the leaves of the arguments; None for those that `mask` excludes."""
         # Results without a derivative have no output in the Jaxpr.
-        present = only(cotangents, self.form.nonzero)
+        nonzero = self.signature.nonzero
         # The cotangent gets the type of the result in its manual axes, along which values vary in `shard_map`.
-        present = as_typed_all(present, (a.cotangent() for a in itertools.compress(self.out_avals, self.form.nonzero)))
-        wishes = [True] * len(self.in_avals) if mask is None else mask
+        present = as_typed_all(only(cotangents, nonzero), (a.cotangent() for a in only(self.out_avals, nonzero)))
+        mask = [True] * len(self.in_avals) if mask is None else mask
         has_derivative = [dtypes.is_inexact(a.dtype) for a in self.in_avals]
-        inexact_wishes = only(wishes, has_derivative)
         args = [
             # `Unwanted` lets the backward pass skip whatever only leads to this argument.
-            Linear(v.aval) if wish else Unwanted(v.aval)
-            for wish, v in zip(inexact_wishes, self.jaxpr.invars, strict=True)
+            Linear(v.aval) if is_needed else Unwanted(v.aval)
+            for is_needed, v in zip(only(mask, has_derivative), self.jaxpr.invars, strict=True)
         ]
         with within(_TRANSPOSE):
             in_cotangents = iter(backward_pass(self.jaxpr, self.residuals, args, present))
-        leaves = zip(self.in_avals, has_derivative, wishes, strict=True)
         # Integers get a zero of float0 in their place.
-        per_leaf = [(next(in_cotangents) if has else Zero(a.tangent()), a, wish) for a, has, wish in leaves]
-        return [_result(ct, a) if wish else None for ct, a, wish in per_leaf]
+        pairs = zip(self.in_avals, has_derivative, strict=True)
+        leaves = [next(in_cotangents) if has else Zero(a.tangent()) for a, has in pairs]
+        return [_as_user_array(ct) if is_needed else None for ct, is_needed in zip(leaves, mask, strict=True)]
 
     def __repr__(self) -> str:
         return f"<vjp of {self.name}>"
 
 
 def _flatten_pullback(p: Pullback) -> tuple[Any, Any]:
-    return (p.args_res, p.opaque_residuals), (p.form, p.jaxpr, p.argument_indices)
+    return (p.args_res, p.opaque_residuals), (p.signature, p.jaxpr, p.argument_indices)
 
 
 def _unflatten_pullback(fixed: Any, children: Any) -> Pullback:
@@ -415,26 +419,15 @@ pytree.register_pytree_node(Pullback, _flatten_pullback, _unflatten_pullback)
 
 def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, function: str) -> tuple[Any, ...]:
     """(flat outputs, pullback, aux), for vjp and grad; `function` is the name for error messages."""
-    arguments.check_callable(function, fun)
     leaves, in_tree = flatten(tuple(primals))
-    avals = _check_args(function, fun, primals, leaves)
-    flat = FlatFunction(fun, in_tree, has_aux)
-    with no_leaks(arguments.fun_name(fun), fun):
-        linearization = linearize_flat(_named(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
-    out, aux = flat.split(linearization.outputs)
-    nonzero = linearization.nonzero[: len(out)]
-    outvars = linearization.jaxpr.outvars[: sum(nonzero)]  # without the tangents of aux
-    jaxpr = linearization.jaxpr.replace(outvars=outvars)
-    form = _Form(
-        arguments.fun_name(fun), tuple(nonzero), (in_tree, flat.out_tree), tuple(avals), tuple(typeof(x) for x in out)
-    )
-    # By identity: a residual that is an argument is passed on as the very object.
-    at = {id(x): i for i, x in enumerate(leaves)}
-    argument_indices = tuple(at.get(id(x)) for x in linearization.residuals)
+    out, aux, signature, jaxpr, residuals = _linearize(fun, primals, leaves, in_tree, has_aux, function)
+    # By identity: a residual that is an argument is the very object.
+    index_of = {id(x): i for i, x in enumerate(leaves)}
+    argument_indices = tuple(index_of.get(id(x)) for x in residuals)
     saved = set(argument_indices)
     args_res = in_tree.unflatten([x if i in saved else NotNeeded() for i, x in enumerate(leaves)])
-    opaque = [x for x, i in zip(linearization.residuals, argument_indices, strict=True) if i is None]
-    pullback = Pullback(form, jaxpr, argument_indices, list(args_res), opaque)
+    opaque = [x for x, i in zip(residuals, argument_indices, strict=True) if i is None]
+    pullback = Pullback(signature, jaxpr, argument_indices, list(args_res), opaque)
     return out, pullback, aux
 
 

@@ -172,7 +172,7 @@ def _value_and_grad(
             )
         _check_output(function, fun, pullback.out_avals, holomorphic)
         # A result that does not depend on the arguments has no output in the Jaxpr, and takes no seed.
-        seed = [ones_like_output(pullback.out_avals[0])] if pullback.form.nonzero[0] else [None]
+        seed = [ones_like_output(pullback.out_avals[0])] if pullback.signature.nonzero[0] else [None]
         gradients = pullback.in_tree.unflatten(pullback.flat(seed))
         gradient = gradients[0] if isinstance(argnums, int) else tuple(gradients)
         return ((out[0], aux), gradient) if has_aux else (out[0], gradient)
@@ -289,12 +289,12 @@ def _recorded_basis(total: int, start: int, aval: ShapedArray) -> Any:
     return block if len(aval.shape) == 1 else reshape(block, new_sizes=(total, *aval.shape), dimensions=None)
 
 
-def _split(x: Any, leaves: Sequence[Any], axis: int, of: Any) -> list[Any]:
-    """Splits the stacked axis of `x` (the first or the last) into the shapes of `leaves`. The parts have the weak type
-    of the value `of`."""
+def _split(x: Any, leaves: Sequence[Any], axis: int, like: Any) -> list[Any]:
+    """Splits the stacked axis of `x` (the first or the last) into the shapes of `leaves`. The parts are weakly typed if
+    `like` is."""
     from ..._ops.structure.slicing import along
 
-    whole, weak_type = typeof(x), typeof(of).weak_type
+    whole, weak_type = typeof(x), typeof(like).weak_type
     # Results have the weak type of what they are derivatives of, as in JAX.
     if whole.weak_type != weak_type:
         x = convert_array(x, whole.dtype, weak_type)
@@ -355,8 +355,8 @@ def jacfwd(
             _check_output("jacfwd", fun, [typeof_value(x) for x in pytree.tree_leaves(columns)], True)
 
         # Columns are on the last axis, where the parts of each argument are cut out.
-        def rows(x: Any, of: Any) -> Any:
-            blocks = tree.unflatten(_split(x, leaves, -1, of))
+        def rows(x: Any, like: Any) -> Any:
+            blocks = tree.unflatten(_split(x, leaves, -1, like))
             return blocks[0] if isinstance(argnums, int) else blocks
 
         result = pytree.tree_map(rows, columns, out)
@@ -412,13 +412,13 @@ def jacrev(
         # One cotangent for each element of the result.
         stacked = vmap(lambda *cts: pullback(tree.unflatten(cts)))(*_basis(leaves))
         inputs, chosen_tree = flatten(tuple(chosen))
-        blocks = [_split(x, leaves, 0, of) for x, of in zip(pytree.tree_leaves(stacked), inputs, strict=True)]
-        result = tree.unflatten(
-            [
-                b[0] if isinstance(argnums, int) else b
-                for b in (chosen_tree.unflatten([block[i] for block in blocks]) for i in range(len(leaves)))
-            ]
-        )
+        blocks = [_split(x, leaves, 0, like) for x, like in zip(pytree.tree_leaves(stacked), inputs, strict=True)]
+
+        def rows(i: int) -> Any:
+            row = chosen_tree.unflatten([block[i] for block in blocks])
+            return row[0] if isinstance(argnums, int) else row
+
+        result = tree.unflatten(map(rows, range(len(leaves))))
         return (result, aux) if has_aux else result
 
     return jacobian

@@ -45,7 +45,7 @@ _current: ContextVar[Logs | None] = ContextVar("phlox_backward_logs", default=No
 
 
 @contextlib.contextmanager
-def gathered() -> Iterator[Logs]:
+def gather_logs() -> Iterator[Logs]:
     """A context in which backward rules add their logs to the result."""
     logs = Logs()
     token = _current.set(logs)
@@ -78,7 +78,7 @@ def returns_logs(bwd: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
-def with_calls_in_line(jaxpr: Jaxpr) -> Jaxpr:
+def inline_calls_with_logs(jaxpr: Jaxpr) -> Jaxpr:
     """The program with the equations of the jitted functions whose rules have logs, instead of calls of them.
 
     Raises if such a rule is inside of another program, such as a loop: its logs cannot leave that.

@@ -85,43 +85,45 @@ def checkpoint(
         if current_trace.get() is None:  # NumPy arrays become arrays, as they do under a trace
             args = tuple(x if i in static_indices else pytree.tree_map(_as_operand, x) for i, x in enumerate(args))
             kwargs = {k: x if k in static_names else pytree.tree_map(_as_operand, x) for k, x in kwargs.items()}
-        fixed = {n: args[n] for n in static_indices if n < len(args)}
-        known = {name: x for name, x in kwargs.items() if name in static_names}
+        static_args = {n: args[n] for n in static_indices if n < len(args)}
+        static_kwargs = {name: x for name, x in kwargs.items() if name in static_names}
         # Sorted, so that calls with keywords in other orders share a trace.
-        names = sorted(kwargs.keys() - known.keys())
+        names = sorted(kwargs.keys() - static_kwargs.keys())
         # Without static and keyword arguments, `fun` itself is traced, so that the cache by function finds its Jaxpr.
-        called = _dynamic(fun, fixed, known, len(args), names, variants) if fixed or kwargs else fun
-        by_place, by_name = [x for i, x in enumerate(args) if i not in fixed], {name: kwargs[name] for name in names}
-        apart = prevent_cse if isinstance(prevent_cse, bool) else _flag_per_array(prevent_cse, by_place, by_name)
+        is_whole = not (static_args or kwargs)
+        dynamic = fun if is_whole else _dynamic(fun, static_args, static_kwargs, len(args), names, variants)
+        dynamic_args = [x for i, x in enumerate(args) if i not in static_args]
+        dynamic_kwargs = {name: kwargs[name] for name in names}
+        flags = (
+            prevent_cse if isinstance(prevent_cse, bool) else _flag_per_array(prevent_cse, dynamic_args, dynamic_kwargs)
+        )
         # References are closed over, since the primitive takes arrays only.
-        (called,), call_args = closed_over([called], (*by_place, *by_name.values()))
+        (dynamic,), operands = closed_over([dynamic], (*dynamic_args, *dynamic_kwargs.values()))
 
-        def labels() -> list[str]:
-            """Names of the operands for error messages."""
-            every = arguments.leaf_names(fun, by_place, by_name, fixed)
-            arrays = [not isinstance(x, Ref) for x in flatten((tuple(by_place), by_name))[0]]
-            return only(every, arrays)
+        def operand_names() -> list[str]:
+            leaf_names = arguments.leaf_names(fun, dynamic_args, dynamic_kwargs, static_args)
+            is_array = [not isinstance(x, Ref) for x in flatten((tuple(dynamic_args), dynamic_kwargs))[0]]
+            return only(leaf_names, is_array)
 
-        return _bind(fun, called, call_args, labels, apart, policy)
+        return _bind(fun, dynamic, operands, operand_names, flags, policy)
 
     return checkpointed
 
 
 def _bind(
     fun: Callable[..., Any],
-    called: Callable[..., Any],
+    dynamic: Callable[..., Any],
     operands: tuple[Any, ...],
-    labels: Callable[[], list[str]],
+    operand_names: Callable[[], list[str]],
     prevent_cse: bool | tuple[bool, ...],
     policy: Policy | None,
 ) -> Any:
-    """Stages `called`, which is `fun` for these operands, and calls it as one `checkpoint` operation."""
+    """Calls `dynamic`, which is `fun` as a function of these operands, as one `checkpoint` operation."""
     leaves, tree = operands_of("checkpoint", fun, operands)
-    program = staged("checkpoint", arguments.fun_name(fun), called, tree, [typeof(x) for x in leaves], labels)
+    program = staged("checkpoint", arguments.fun_name(fun), dynamic, tree, [typeof(x) for x in leaves], operand_names)
     if not isinstance(prevent_cse, bool):
         # Values that the function closes over come first, and have no flag of the user's.
-        hidden = len(program.consts) + len(leaves) - len(prevent_cse)
-        prevent_cse = (False,) * hidden + prevent_cse
+        prevent_cse = (False,) * (len(program.consts) + len(leaves) - len(prevent_cse)) + prevent_cse
     outs = checkpoint_p.bind(
         *program.consts, *leaves, jaxpr=program.closed, prevent_cse=prevent_cse, differentiated=False, policy=policy
     )
@@ -143,8 +145,8 @@ def _as_operand(x: Any) -> Any:
 
 def _dynamic(
     fun: Callable[..., Any],
-    fixed: dict[int, Any],
-    known: dict[str, Any],
+    static_args: dict[int, Any],
+    static_kwargs: dict[str, Any],
     count: int,
     names: list[str],
     variants: dict[Any, Callable[..., Any]],
@@ -152,9 +154,9 @@ def _dynamic(
     """`fun` as a function of its dynamic arguments. Equal static values share one function object of `variants`, since
     caches of Jaxprs are by function."""
     # `partial` and not an inner function: it holds the values, and no variables of this call.
-    variant = functools.partial(_fill, functools.partial(fun, **known), fixed, count, names)
+    variant = functools.partial(_fill, functools.partial(fun, **static_kwargs), static_args, count, names)
     variant.__name__ = arguments.fun_name(fun)  # type: ignore[attr-defined]
-    values = [*fixed.items(), *known.items()]
+    values = [*static_args.items(), *static_kwargs.items()]
     try:
         # 1, 1.0 and True are equal as keys.
         key = (tuple((parameter, type(x), x) for parameter, x in values), count, tuple(names))
@@ -164,11 +166,11 @@ def _dynamic(
         return variant
 
 
-def _fill(fun: Callable[..., Any], fixed: dict[int, Any], count: int, names: list[str], *dynamic: Any) -> Any:
-    """Calls `fun` with the static arguments `fixed` at their positions among `count`. Of `dynamic`, the last ones are
-    passed by `names`, and the others fill the remaining positions."""
+def _fill(fun: Callable[..., Any], static_args: dict[int, Any], count: int, names: list[str], *dynamic: Any) -> Any:
+    """Calls `fun` with `count` arguments by position: `static_args` at theirs, and `dynamic` at the others. The last of
+    `dynamic` are passed by `names`."""
     positional = iter(dynamic[: len(dynamic) - len(names)])
-    args = [fixed[i] if i in fixed else next(positional) for i in range(count)]
+    args = [static_args[i] if i in static_args else next(positional) for i in range(count)]
     return fun(*args, **dict(zip(names, dynamic[len(dynamic) - len(names) :], strict=True)))
 
 

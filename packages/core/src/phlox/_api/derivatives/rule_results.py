@@ -13,7 +13,7 @@ from ..._ir.avals import ShapedArray, typeof_value
 from ..._ops.structure.shape import convert
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
-from .symbolic import hidden
+from .symbolic import as_internal_tangent
 
 
 class _Kind(NamedTuple):
@@ -75,15 +75,15 @@ def pair_of(result: Any, rule: RuleName) -> tuple[Any, Any]:
     )
 
 
-class Result:
-    """Treedef and types of a function's result, taken from its Jaxpr or from the first result of a rule."""
+class OutType:
+    """Treedef and types of a function's result, from its Jaxpr or from the first result of a rule."""
 
     def __init__(self, tree: PyTreeDef | None = None, avals: Sequence[ShapedArray] | None = None):
         self.tree, self.avals = tree, avals
 
     def check(self, outs: Sequence[Any], tree: PyTreeDef, rule: RuleName) -> None:
         """Raises unless the result `outs` of a rule has this treedef and these types; records them if none are set."""
-        # The first result of a rule says what the function returns where the function itself was not traced.
+        # The function was not traced: the first result of a rule has the types of its result.
         if self.tree is None:
             self.tree, self.avals = tree, [typeof(out) for out in outs]
             return
@@ -129,8 +129,7 @@ def _types(tree: PyTreeDef, avals: Iterable[ShapedArray]) -> str:
 def checked_tangents(tangents: Sequence[Any], outs: Sequence[Any], tree: PyTreeDef, rule: RuleName) -> list[Any]:
     """The tangents that a rule returned for `outs`; raises `DerivativeError` if their types do not match."""
     results = []
-    # Users return symbolic zeros in JAX's class.
-    for i, (t, out) in enumerate(zip(map(hidden, tangents), outs, strict=True)):
+    for i, (t, out) in enumerate(zip(map(as_internal_tangent, tangents), outs, strict=True)):
         aval, have = typeof(out), typeof(t)
         expected = aval.tangent()
         if have.shape != expected.shape or have.dtype != expected.dtype:
@@ -175,7 +174,7 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
         if ct is None or expected.dtype == dtypes.float0:
             cotangents.append(Zero(expected))
             continue
-        ct = hidden(ct)
+        ct = as_internal_tangent(ct)
         have = typeof_value(ct)
         if have is not None and have.dtype != expected.dtype and _is_rounded(have.dtype, expected.dtype):
             ct = convert(ct, expected.dtype)

@@ -109,21 +109,21 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     return pytree.tree_map(zero, val)
 
 
-def shown(x: Any) -> Any:
-    """A value or a tangent in the form that users' rules get: an array, or a `SymbolicZero` for a `Zero`."""
+def as_rule_argument(x: Any) -> Any:
+    """Converts a value or a tangent to the form that users' rules get: an array, or a `SymbolicZero` for a `Zero`."""
     if isinstance(x, ArrayBase):
         return x
     return SymbolicZero(x.aval) if type(x) is Zero else as_array(x)
 
 
-def residual(x: Any) -> Any:
+def as_residual(x: Any) -> Any:
     """A residual in the form that the bwd rule gets: as the fwd rule returned it, also a Python number.
 
-    Rules branch on such numbers, which an array in their place would not allow under `jit`.
+    Rules branch on such numbers; under `jit` they could not branch on arrays.
     """
-    return x if type(x) in (bool, int, float, complex) else shown(x)
+    return x if type(x) in (bool, int, float, complex) else as_rule_argument(x)
 
 
-def hidden(x: Any) -> Any:
-    """A tangent that a user's rule returned, in the form of transformations: `Zero` for `SymbolicZero`."""
+def as_internal_tangent(x: Any) -> Any:
+    """Converts a tangent that a user's rule returned to the form of transformations: `Zero` for `SymbolicZero`."""
     return Zero(x.aval) if type(x) is SymbolicZero else x

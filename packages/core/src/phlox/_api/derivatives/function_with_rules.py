@@ -11,7 +11,7 @@ from ..._base.wrapping import P, R, wraps
 from ..jit import arguments
 
 
-class Decorated(Generic[P, R]):
+class FunctionWithRules(Generic[P, R]):
     """A function with rules of its own.
 
     Decorators may be nested: methods that set rules (`defjvp`, `def_vmap` and so on) of the inner function are also
@@ -29,7 +29,7 @@ class Decorated(Generic[P, R]):
 
     def __getattr__(self, name: str) -> Any:
         # Without `vars` this would call itself, while an object is unpickled or copied and has no attributes yet.
-        if name.startswith("def") and isinstance(fun := vars(self).get("fun"), Decorated):
+        if name.startswith("def") and isinstance(fun := vars(self).get("fun"), FunctionWithRules):
             return getattr(fun, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
