@@ -23,10 +23,10 @@ def compiled(monkeypatch):
     """The optimization level, or None, of each program that is compiled; all are compiled anew."""
     levels = []
 
-    def watched(text, devices, *, advice=(), overrides=(), **rest):
-        found = original(text, devices, advice=advice, overrides=overrides, **rest)
+    def watched(text, devices, *, default_options=(), overrides=(), **rest):
+        found = original(text, devices, default_options=default_options, overrides=overrides, **rest)
         if found is not None:
-            levels.append(dict([*advice, *overrides]).get("xla_backend_optimization_level"))
+            levels.append(dict([*default_options, *overrides]).get("xla_backend_optimization_level"))
         return found
 
     original = program.compile_text

@@ -8,7 +8,7 @@ import phlox.numpy as jnp
 from phlox import lax
 from phlox._ops import all_primitives
 from phlox._xla import compile as compiling, program
-from phlox._xla.cpu_emitter import QUICK, pipeline
+from phlox._xla.cpu_emitter import ELEMENTAL_EMITTER, emitter_options
 
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, 1e-30, 1e30, 1e-40, 88, -88, np.pi], np.float32)
 RANDOM = np.random.default_rng(0)
@@ -39,11 +39,11 @@ PROGRAMS = {
 
 
 def compiled(function, arguments):
-    """What a function gives when the compiler is not advised, in bytes, and the advice that it would get."""
+    """What a function returns, in bytes, if it is compiled without the default options; and these options."""
     lowering = phlox.jit(function).lower(*arguments)._lowering
-    run = lowering._replace(advice=()).compile()
+    run = lowering._replace(default_options=()).compile()
     arrays = [jnp.asarray(x) for x in arguments]
-    return np.asarray(run.run(arrays)[0]).tobytes(), lowering.advice
+    return np.asarray(run.run(arrays)[0]).tobytes(), lowering.default_options
 
 
 def test_each_operation_that_states_it_is_tried():
@@ -53,18 +53,18 @@ def test_each_operation_that_states_it_is_tried():
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_same_bits(name):
     function, *arguments = PROGRAMS[name]
-    slow, advice = compiled(function, arguments)
-    assert advice == QUICK
+    slow, options = compiled(function, arguments)
+    assert options == ELEMENTAL_EMITTER
     quick = np.asarray(phlox.jit(function)(*arguments)).tobytes()
-    if QUICK[0][0] in compiling._refused:
+    if ELEMENTAL_EMITTER[0][0] in compiling._refused:
         pytest.skip("this jaxlib has one way alone")
     assert quick == slow
 
 
 @pytest.mark.parametrize("function", [lambda x: jnp.sin(x) * jnp.cos(x), jnp.tan, jnp.argmax, jnp.cumsum])
 def test_others_take_the_slow_way(function):
-    assert pipeline(phlox.make_jaxpr(function)(FLOATS).jaxpr) == ()
-    assert pipeline(phlox.make_jaxpr(jnp.log1p)(FLOATS.astype(np.float16)).jaxpr) == ()
+    assert emitter_options(phlox.make_jaxpr(function)(FLOATS).jaxpr) == ()
+    assert emitter_options(phlox.make_jaxpr(jnp.log1p)(FLOATS.astype(np.float16)).jaxpr) == ()
 
 
 @pytest.mark.parametrize("effort", ["default", "tiered"])
@@ -78,7 +78,7 @@ def test_bounds_of_bools_compile_in_both_ways(effort):
 
 def test_options_that_the_compiler_does_not_know_are_left_out(monkeypatch):
     monkeypatch.setattr(compiling, "_refused", set())
-    monkeypatch.setattr(program, "pipeline", lambda jaxpr: (("xla_cpu_an_option_of_tomorrow", True),))
+    monkeypatch.setattr(program, "emitter_options", lambda jaxpr: (("xla_cpu_an_option_of_tomorrow", True),))
     assert float(phlox.jit(lambda x: x + 41.0)(1.0)) == 42.0
     assert compiling._refused == {"xla_cpu_an_option_of_tomorrow"}
     wrong = {"xla_cpu_another_option": True}

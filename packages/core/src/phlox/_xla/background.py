@@ -1,7 +1,7 @@
 """Compiles programs on a thread, which take the place of those compiled at low effort by ``compile_effort="tiered"``.
 
 The thread lives while there is something to compile. It takes one program at a time, and begins when no other thread
-compiles: a result that is waited for comes first. Programs whose quick form nothing refers to any more are left out.
+compiles: a result that is waited for comes first. Programs whose quick form is no longer referenced are left out.
 
 A process cannot end while XLA compiles, as Python would abort it. So at exit the thread finishes the program that it is
 compiling, and the others are dropped.
@@ -84,7 +84,7 @@ class _Queue:
                 self.changed.wait()
 
     def close(self) -> None:
-        """Drops what waits, and waits for the job under way."""
+        """Drops the jobs that wait, and waits for the one that runs."""
         with self.changed:
             self.closed = True
             self.jobs.clear()
@@ -116,7 +116,7 @@ _registered = False
 
 @contextmanager
 def foreground() -> Iterator[None]:
-    """A context for a compilation that somebody waits for: the thread begins none meanwhile."""
+    """A context for a compilation whose result is waited for: the thread begins none meanwhile."""
     # The same queue at both ends, also if the process forks inside of the block.
     queue = _queue
     with queue.changed:
@@ -147,18 +147,18 @@ def replace_later(owner: Any, name: str, make: Callable[[], Any], install: Calla
     if not _registered:  # registered after the clients, so that it runs before they are freed
         _registered = True
         atexit.register(_close)
-    known, settings = weakref.ref(owner), config.current()
+    reference, settings = weakref.ref(owner), config.current()
 
     def job() -> None:
-        if known() is None:
+        if reference() is None:
             return
         try:
             # A new thread has a context of its own, without the settings of the caller.
             with config.exactly(settings):
                 replacement = make()
-            still = known()
-            if still is not None:
-                install(still, replacement)
+            owner = reference()
+            if owner is not None:
+                install(owner, replacement)
         except Exception as error:
             monitoring.warn(
                 "compiling jit(%s) in full failed, the program compiled at low effort stays: %s", name, error

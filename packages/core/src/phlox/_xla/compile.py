@@ -24,7 +24,7 @@ from .devices import Device
 JaxRuntimeError = native.JaxRuntimeError
 JAXLIB_VERSION = __version__
 
-#: names of `advice` options that this jaxlib has refused; they are left out from then on
+#: names of `default_options` options that this jaxlib has refused; they are left out from then on
 _refused: set[str] = set()
 
 
@@ -40,7 +40,7 @@ def options(devices: tuple[Device, ...], *, shardy: bool, outputs: int = 0) -> A
     # replica as that of the array.
     result.device_assignment = native.DeviceAssignment.create(ids)
     build = result.executable_build_options
-    # Also for one device, so that the options, and with them the cache key, have one form.
+    # Also for one device, so that the cache key has one form.
     build.use_spmd_partitioning = True
     build.use_shardy_partitioner = shardy
     if len(devices) > 1 and outputs:
@@ -53,7 +53,7 @@ def options(devices: tuple[Device, ...], *, shardy: bool, outputs: int = 0) -> A
 _BUILD = ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
 
 
-def _set(settings: Any, advice: Overrides, overrides: Overrides) -> None:
+def _set_options(settings: Any, default_options: Overrides, overrides: Overrides) -> None:
     """Adds compiler options to `settings`: attributes of the build options, and overrides of XLA's flags."""
     build = settings.executable_build_options
     known = [name for name in _BUILD if hasattr(build, name)]  # depends on the version of jaxlib
@@ -68,7 +68,7 @@ def _set(settings: Any, advice: Overrides, overrides: Overrides) -> None:
                     instead=f"a number of type {kind}",
                     options=overrides,
                 ) from None
-    flags = [*advice, *(option for option in overrides if option[0] not in known)]
+    flags = [*default_options, *(option for option in overrides if option[0] not in known)]
     if flags:
         # The whole list at once: the attribute is a copy, and appending to it would change nothing.
         settings.env_option_overrides = flags
@@ -94,8 +94,8 @@ class Loaded(NamedTuple):
     """A loaded executable."""
 
     executable: Any
-    #: returns its bytes; None if they are no longer on disk. jaxlib's `serialize_executable` of an executable that was
-    #: deserialized on a CPU leaves out the machine code, so that bytes that were read are read again.
+    #: returns its bytes; None if they are no longer on disk. Bytes that were read from disk are read again: on a CPU,
+    #: jaxlib's `serialize_executable` of such an executable leaves out the machine code.
     serialized: Callable[[], bytes | None]
 
 
@@ -107,7 +107,7 @@ def compile_text(
     shardy: bool = True,
     outputs: int = 0,
     overrides: Overrides = (),
-    advice: Overrides = (),
+    default_options: Overrides = (),
     callbacks: Sequence[Callable[..., Any]] = (),
     private: bool = False,
     only_stored: bool = False,
@@ -115,27 +115,27 @@ def compile_text(
     """The loaded executable of a module, from the disk cache if it is there; with `only_stored` None if it is not.
 
     `located` returns the text with locations, which XLA compiles; the cache key depends on `text` only. `overrides` are
-    compiler options, which XLA must accept; `advice` are options that are left out if XLA does not know them.
+    the user's compiler options, which XLA must accept; `default_options` are left out if XLA does not know them.
     `callbacks` are the Python functions that the program calls, by index; a stored program gets those of this process.
     A `private` program refers to objects of this process and is not stored on disk.
     """
     client = devices[0].client
     settings = options(devices, shardy=shardy, outputs=outputs)
     # The options are part of the cache key: refused ones are left out before it is computed.
-    advice = tuple(option for option in advice if option[0] not in _refused)
-    _set(settings, advice, overrides)
+    default_options = tuple(option for option in default_options if option[0] not in _refused)
+    _set_options(settings, default_options, overrides)
     device_list = native.DeviceList(devices)
-    # Only CPUs are known to load programs with callbacks: other platforms are not tested.
-    # XLA takes host callbacks only with a parsed module, and parsing imports MLIR's bindings (60 ms).
+    # Only CPUs are known to load programs with callbacks. XLA takes callbacks only with a parsed module, and parsing
+    # imports MLIR's bindings (60 ms).
     if private or (callbacks and client.platform != "cpu"):
-        how: dict[str, Any] = {"text": text, "overrides": overrides, "host_callbacks": list(callbacks)}
-        return _in_memory(client, _compiled(client, parse(text), device_list, settings, **how))
+        arguments: dict[str, Any] = {"text": text, "overrides": overrides, "host_callbacks": list(callbacks)}
+        return _in_memory(client, _compiled(client, parse(text), device_list, settings, **arguments))
     start = time.monotonic()
-    attached = (list(callbacks),) if callbacks else ()
+    host_callbacks = (list(callbacks),) if callbacks else ()
     # The text without locations is hashed, so that moving a function in a file does not compile it again.
     key = _cache_key(text, settings, client, devices)
-    loaded = _load(client, key, device_list, settings, *attached)
-    # A question for a stored program alone is no miss: the caller has another way.
+    loaded = _load(client, key, device_list, settings, *host_callbacks)
+    # With `only_stored` no miss is recorded, as the caller asks again.
     if loaded is not None or not only_stored:
         _record_request(loaded is not None, time.monotonic() - start)
     if loaded is not None:
@@ -144,14 +144,13 @@ def compile_text(
         return None
     try:
         # The text with locations is made only for a compilation: loading needs none.
-        shown = text if located is None else located()
-        more = {"host_callbacks": attached[0]} if attached else {}
-        module = parse(shown) if attached else shown
+        source = text if located is None else located()
+        module, more = (parse(source), {"host_callbacks": list(callbacks)}) if callbacks else (source, {})
         executable = _compiled(
-            client, module, device_list, settings, text=text, overrides=(*advice, *overrides), **more
+            client, module, device_list, settings, text=text, overrides=(*default_options, *overrides), **more
         )
     except CompilerOptionError as error:
-        if not _note_refused(advice, error):  # an option of the user
+        if not _note_refused(default_options, error):  # an option of the user
             raise
         return compile_text(
             text,
@@ -160,7 +159,7 @@ def compile_text(
             shardy=shardy,
             outputs=outputs,
             overrides=overrides,
-            advice=advice,
+            default_options=default_options,
             callbacks=callbacks,
         )
     with contextlib.suppress(JaxRuntimeError):  # programs that cannot be serialized are compiled each time
@@ -180,10 +179,10 @@ def _record_request(is_hit: bool, seconds: float) -> None:
         monitoring.record_event_duration_secs(monitoring.CACHE_READ, seconds)
 
 
-def _note_refused(advice: Overrides, error: Exception) -> bool:
-    """Whether this XLA refuses an option of `advice`, which is then left out of all programs."""
+def _note_refused(default_options: Overrides, error: Exception) -> bool:
+    """Whether this XLA refuses an option of `default_options`, which is then left out of all programs."""
     # The message of XLA is the context, as `_compiled` raises its own error from None.
-    refused = {name for name, _ in advice if name in str(error.__context__)}
+    refused = {name for name, _ in default_options if name in str(error.__context__)}
     _refused.update(refused)
     return bool(refused)
 
@@ -235,7 +234,7 @@ def _cache_key(text: str, settings: Any, client: Any, devices: tuple[Device, ...
 
 @functools.cache
 def _environment() -> str:
-    """What machine code depends on besides program and options: jaxlib's version, XLA_FLAGS, and the processor."""
+    """The parts of the cache key besides program and options: jaxlib's version, XLA_FLAGS, and the processor."""
     import platform
 
     return "\n".join([JAXLIB_VERSION, os.environ.get("XLA_FLAGS", ""), platform.machine(), _processor()])

@@ -16,13 +16,13 @@ from .._ir.jaxpr import Jaxpr
 #: compiler options of one program as ((name, value), …), which is hashable and so can be part of cache keys
 Overrides = tuple[tuple[str, str | bool | int | float], ...]
 
-QUICK: Overrides = (("xla_cpu_use_fusion_emitters", False),)
+ELEMENTAL_EMITTER: Overrides = (("xla_cpu_use_fusion_emitters", False),)
 
 #: With other dtypes some operations, such as log1p, give different bits or run slower.
 _DTYPES = frozenset(map(np.dtype, ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float32")))
 
 
-def pipeline(jaxpr: Jaxpr) -> Overrides:
+def emitter_options(jaxpr: Jaxpr) -> Overrides:
     """The compiler options for this program; the user's options override them."""
     single = 0
     for eqn in jaxpr.eqns:
@@ -36,4 +36,4 @@ def pipeline(jaxpr: Jaxpr) -> Overrides:
         if any(v.aval.dtype not in _DTYPES for v in (*eqn.invars, *eqn.outvars)):
             return ()
     # With one operation there is nothing to fuse. From two on, the newer implementation makes faster programs.
-    return QUICK if single <= 1 else ()
+    return ELEMENTAL_EMITTER if single <= 1 else ()

@@ -48,19 +48,19 @@ def assign_devices(
     `device`, `mesh`, `shardings` and `out_shardings` (one for each argument or result, or None) are requirements of the
     program; arguments with a sharding are moved to it. They and the committed arguments must agree on the devices, else
     a `DeviceError` is raised. Without either, the flag `default_device` decides, and without that the devices of the
-    first argument. An `AbstractMesh`, of the program or of results, gets the devices that are so chosen.
+    first argument. An `AbstractMesh`, of the program or of results, gets these devices.
     """
     # An explicit device overrides everything: committed arguments are moved to it, as in JAX.
     if device is not None:
         return DeviceAssignment((device,), True, (single_device(device),) * len(placements), None)
     requirements: Sequence[Sharding | None] = shardings or [None] * len(placements)
     results = [s for s in out_shardings or () if s is not None]
-    abstract = [without for s in results if (without := _abstract(s))]
-    results = [s for s in results if not _abstract(s)]
+    abstract_meshes = [abstract for s in results if (abstract := _abstract_mesh(s))]
+    results = [s for s in results if not _abstract_mesh(s)]
     if isinstance(mesh, AbstractMesh):
-        abstract, mesh = [mesh, *abstract], None
+        abstract_meshes, mesh = [mesh, *abstract_meshes], None
     required_devices = _required_devices(placements, requirements, results, mesh)
-    # The mesh of the context is for programs without committed arguments and without demands.
+    # The mesh of the context is for programs without committed arguments and requirements.
     if required_devices is None and (mesh := context_mesh()) is not None:
         required_devices = tuple(mesh.devices.flat)
     if required_devices is not None:
@@ -71,28 +71,29 @@ def assign_devices(
     else:
         # Nothing is committed: the program runs where its first argument is.
         devices = sharding_of(placements[0]).devices
-    for without in abstract:
-        if without.size != len(devices):
+    for abstract in abstract_meshes:
+        if abstract.size != len(devices):
             raise DeviceError(
-                f"{without} has no devices of its own, and the arguments are on {len(devices)}",
-                instead=f"arguments on {without.size} devices, or a Mesh",
-                mesh=without,
+                f"{abstract} has no devices of its own, and the arguments are on {len(devices)}",
+                instead=f"arguments on {abstract.size} devices, or a Mesh",
+                mesh=abstract,
             )
-    required = mesh is not None or bool(abstract)
+    is_mesh_required = mesh is not None or bool(abstract_meshes)
     if mesh is None:
         # The first mesh names the axes of the program: of requirements, then arguments, then results.
-        known = [s for s in (*requirements, *map(sharding_of, placements), *results) if isinstance(s, NamedSharding)]
-        mesh = known[0].mesh if known else None
-        if abstract:
-            mesh = _with_devices(abstract[0], devices, mesh)
+        shardings = (*requirements, *map(sharding_of, placements), *results)
+        mesh = next((s.mesh for s in shardings if isinstance(s, NamedSharding)), None)
+        if abstract_meshes:
+            mesh = _with_devices(abstract_meshes[0], devices, mesh)
     if len(devices) == 1:
         in_shardings = [r or sharding_of(placement) for placement, r in zip(placements, requirements, strict=True)]
         # A memory kind, such as pinned host memory, stays only if the argument is on this device already.
         kinds = [s.kind if s.devices == devices else None for s in in_shardings]
-        alone = tuple(one_device_in(devices[0], kind) for kind in kinds)
+        on_device = tuple(one_device_in(devices[0], kind) for kind in kinds)
         # Nothing is split on one device; the mesh only names the shardings of the results.
-        return DeviceAssignment(devices, required_devices is not None, alone, mesh)
-    return DeviceAssignment(devices, True, _in_shardings(placements, requirements, devices, mesh, required), mesh)
+        return DeviceAssignment(devices, required_devices is not None, on_device, mesh)
+    in_shardings = _in_shardings(placements, requirements, devices, mesh, is_mesh_required)
+    return DeviceAssignment(devices, True, tuple(in_shardings), mesh)
 
 
 def _required_devices(
@@ -102,24 +103,24 @@ def _required_devices(
     mesh: Mesh | None,
 ) -> tuple[Device, ...] | None:
     """The devices on which the program, its committed arguments and its results agree; None without any of these."""
-    demands: dict[tuple[Device, ...], str] = {}
+    required: dict[tuple[Device, ...], str] = {}
     for placement, requirement in zip(placements, requirements, strict=True):
         if requirement is not None:
-            demands.setdefault(requirement.devices, "the program")
+            required.setdefault(requirement.devices, "the program")
         elif is_committed(placement):
-            demands.setdefault(sharding_of(placement).devices, aval_of(placement).short)
+            required.setdefault(sharding_of(placement).devices, aval_of(placement).short)
     for sharding in results:
-        demands.setdefault(sharding.devices, "the results")
+        required.setdefault(sharding.devices, "the results")
     if mesh is not None:
-        demands.setdefault(tuple(mesh.devices.flat), "the program")
-    if len(demands) > 1:
-        where = "; ".join(f"{who} on {list(devices)}" for devices, who in demands.items())
+        required.setdefault(tuple(mesh.devices.flat), "the program")
+    if len(required) > 1:
+        where = "; ".join(f"{who} on {list(devices)}" for devices, who in required.items())
         raise DeviceError(
             f"arguments are committed to different devices: {where}",
             instead="device_put all of them to one place first",
-            devices=list(demands),
+            devices=list(required),
         )
-    return next(iter(demands), None)
+    return next(iter(required), None)
 
 
 def _in_shardings(
@@ -128,8 +129,8 @@ def _in_shardings(
     devices: tuple[Device, ...],
     mesh: Mesh | None,
     is_mesh_required: bool,
-) -> tuple[Sharding, ...]:
-    """The sharding of each argument over several devices, by the axes of the mesh where it can be said by them."""
+) -> list[Sharding]:
+    """The sharding of each argument over several devices, expressed by the axes of the mesh if possible."""
     replicated: Sharding = (
         interned(NamedSharding(mesh, PartitionSpec()))
         if mesh is not None
@@ -139,36 +140,36 @@ def _in_shardings(
     for placement, requirement in zip(placements, requirements, strict=True):
         current = sharding_of(placement)
         target = requirement if requirement is not None else current if current.devices == devices else replicated
-        expressed = over(mesh, target, aval_of(placement).physical.ndim)
-        # A required mesh names all shardings of the program. What its axes cannot say is replicated.
+        expressed = express_over(mesh, target, aval_of(placement).physical.ndim)
+        # A required mesh names all shardings of the program. A sharding that its axes cannot express is replicated.
         shardings.append(replicated if expressed is None and is_mesh_required else expressed or target)
-    return tuple(shardings)
+    return shardings
 
 
-def _abstract(sharding: Sharding) -> AbstractMesh | None:
-    """The mesh of the sharding, if it is one without devices."""
+def _abstract_mesh(sharding: Sharding) -> AbstractMesh | None:
+    """The mesh of the sharding if it is an `AbstractMesh`, which has no devices; else None."""
     mesh = sharding.mesh if isinstance(sharding, NamedSharding) else None
     return mesh if isinstance(mesh, AbstractMesh) else None
 
 
 def concrete_sharding(sharding: Sharding, assignment: DeviceAssignment) -> Sharding:
-    """`sharding`; that of an `AbstractMesh` over the devices of the program."""
-    abstract = _abstract(sharding)
+    """`sharding`, whose `AbstractMesh`, if it has one, gets the devices of the program."""
+    abstract = _abstract_mesh(sharding)
     if abstract is None or not isinstance(sharding, NamedSharding):
         return sharding
     return interned(sharding.update(mesh=_with_devices(abstract, assignment.devices, assignment.mesh)))
 
 
 def _with_devices(abstract: AbstractMesh, devices: tuple[Device, ...], known: Mesh | None) -> Mesh:
-    """The mesh `known` if it has the axes of the abstract one, else the devices in their order."""
+    """The mesh `known` if it has the axes of `abstract`, else `abstract` over the devices in their order."""
     if known is not None and known.shape_tuple == abstract.shape_tuple:
         return known
     grid = np.array(devices, dtype=object).reshape(abstract.axis_sizes)
     return Mesh(grid, abstract.axis_names, abstract.axis_types)
 
 
-def over(mesh: Mesh | None, sharding: Sharding, ndim: int) -> NamedSharding | None:
-    """The same sharding by the axes of `mesh`, or None: the shardings in a program for Shardy name axes of one mesh."""
+def express_over(mesh: Mesh | None, sharding: Sharding, ndim: int) -> NamedSharding | None:
+    """Expresses a sharding by the axes of `mesh`, as programs for Shardy have one mesh; None if it cannot be."""
     if mesh is None:
         return None
     if isinstance(sharding, NamedSharding) and sharding.mesh.is_equivalent_to(mesh):
@@ -176,7 +177,7 @@ def over(mesh: Mesh | None, sharding: Sharding, ndim: int) -> NamedSharding | No
     equivalent = from_hlo(sharding.devices, sharding.hlo(ndim), ndim, mesh)
     if not isinstance(equivalent, NamedSharding):
         return None
-    # Two shardings of one layout differ still in their memory.
+    # The HLO form does not say the kind of memory.
     return equivalent if sharding.kind is None else equivalent.with_memory_kind(sharding.kind)
 
 

@@ -34,7 +34,7 @@ def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any],
         program = primitive.cache[key]
     except KeyError:
         program = _prepare(primitive, arrays, params, key)
-    if program.arrange or not program.single:
+    if not program.is_direct:
         outs = program.run(arrays)
         return outs if primitive.multiple_results else outs[0]
     # Not called as `program.execute(...)`: a method call does one more attribute lookup, and jaxlib leaves the CPU's

@@ -1,8 +1,9 @@
 """Records which PRNG keys programs have used from run to run, for the flags `checks` and `debug_key_reuse`.
 
-A program that draws from keys among its arguments marks their buffers: the mark is a `Use`, or a `Keys` where more must
-be known. It is the attribute `_npy_value` of the buffer, which jaxlib reserves for the Python package around it and
-phlox does not use. So marks live as long as the buffers do, and the check of an unused key costs 0.1 µs.
+A program that draws from keys among its arguments marks their buffers: the mark is a `Use`, or a `View` of `Keys` if
+single keys of an array are told apart. It is the attribute `_npy_value` of the buffer, which jaxlib reserves for the
+Python package around it and phlox does not use. So marks live as long as the buffers do, and the check of an unused key
+costs 0.1 µs.
 
 What counts as a second use of one key:
 
@@ -140,7 +141,7 @@ class Observer:
       name: what reports call the program.
       uses: how it uses the keys.
       repeatable: whether a call with the same arguments as an earlier one counts as no use.
-      old: the results that are keys but no new ones.
+      old: indices of the results that are keys, but neither new ones nor those of an argument.
     """
 
     def __init__(self, jaxpr: Jaxpr, name: str, uses: KeyUses, repeatable: bool):
@@ -149,7 +150,7 @@ class Observer:
         # A function of keys alone is a sampler, for which a second draw from one key is never a repetition.
         self.repeatable = repeatable and not all(map(is_key, jaxpr.invars))
         known = uses.unused | {o for _, o in uses.passed}
-        # Keys among the results that are neither new nor those of an argument count as used.
+        # They count as used.
         self.old = [o for o, v in enumerate(jaxpr.outvars) if is_key(v) and o not in known]
         self.described = ""
         if config.current().debug_key_reuse:

@@ -30,10 +30,9 @@ _ending = threading.Lock()
 
 def end(message: str) -> NoReturn:
     """Prints `message` and ends the process at once; its main thread may wait for devices for ever."""
-    # Never released: the process ends, and whoever comes later must not print a second line.
+    # Never released: the process ends, and another thread must not print a second line.
     if not _ending.acquire(blocking=False):
-        # This function must not return, and the other thread needs little more than a second.
-        time.sleep(60)  # another thread is ending the process
+        time.sleep(60)  # must not return: the thread that ends the process needs little more than a second
     try:
         flusher = threading.Thread(target=_flush, daemon=True)  # the main thread may hold the lock of a stream
         flusher.start()
@@ -64,19 +63,19 @@ class Watch:
         self.address = address
         self.heartbeat = heartbeat
         self.stopped = threading.Event()
-        #: whether this process waits in the client's shutdown, as the others do
+        #: whether this process waits in the client's shutdown
         self.leaving = False
         #: whether this process is about to end by itself
         self.failing = False
         self.threads: list[threading.Thread] = []
         #: the requests of `_query_service`. The thread that makes them starts here, as Python starts none when it is
         #: about to end.
-        self.questions: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        threading.Thread(target=self._ask, name="phlox_ask", daemon=True).start()
+        self.requests: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        threading.Thread(target=self._serve_requests, name="phlox_serve_requests", daemon=True).start()
 
     def start(self) -> None:
         """Starts to watch."""
-        for target in (self._ask_who_lives, self._wait_for_note):
+        for target in (self._watch_live_nodes, self._wait_for_note):
             thread = threading.Thread(target=target, name=f"phlox{target.__name__}", daemon=True)
             thread.start()
             self.threads.append(thread)
@@ -120,9 +119,9 @@ class Watch:
     def _end_message(self, cause: str) -> str:
         return f"process {self.number} of {self.count} ends: {cause}"
 
-    def _ask_who_lives(self) -> None:
+    def _watch_live_nodes(self) -> None:
         everybody = list(range(self.count))
-        # Four questions for each heartbeat: a dead process is found before the client aborts this one.
+        # Four requests for each heartbeat: a dead process is found before the client aborts this one.
         pause = max(0.2, min(5.0, self.heartbeat / 4))
         while not self.stopped.wait(pause):
             try:
@@ -172,12 +171,12 @@ class Watch:
                     return
             answered.set()
 
-        self.questions.put(wait)
+        self.requests.put(wait)
         return answered.wait(1)
 
-    def _ask(self) -> None:
+    def _serve_requests(self) -> None:
         while True:
-            self.questions.get()()
+            self.requests.get()()
 
 
 _watch: Watch | None = None
@@ -197,7 +196,7 @@ def callback_for(watch: Watch) -> Callable[..., None] | None:
 
 
 def _set_terminate_handler() -> Any:
-    """Sets what C++ calls for an exception that nothing catches. None if the C++ library is another one."""
+    """Sets the function that C++ calls for an uncaught exception. None if the C++ library is another one."""
     try:
         # The mangled name of `std::set_terminate`. Another C++ library has other handlers, which this one would not
         # reach.
@@ -213,7 +212,7 @@ def _set_terminate_handler() -> Any:
         watch = _watch
         # Another thread of C++ may have ended for a reason of its own: then the service still answers.
         if watch is None or (not watch.failing and (watch.stopped.is_set() or watch.answers())):
-            kind(before[0])()  # not about us: what C++ does by itself, which prints the exception and aborts
+            kind(before[0])()  # C++'s own handler, which prints the exception and aborts
             return
         watch.lose()
 

@@ -16,7 +16,7 @@ from .._base.errors import OutOfMemoryError
 from .._base.native import native
 from .._ir.avals import ShapedArray
 from .devices import client
-from .sharding import NativeSharding, single_device, typed
+from .sharding import NativeSharding, single_device, type_with_sharding
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 #: how many groups of arrays an error names
@@ -77,7 +77,7 @@ def live_memory(platform: str | None = None) -> list[LiveArrays]:
         placed = buf._sharding
         sharding = placed.public if isinstance(placed, NativeSharding) else single_device(placed._devices[0])
         devices = tuple(str(d) for d in sharding.devices if d in sharding.addressable_devices)
-        held = groups.setdefault((typed(buf.aval, sharding).short, origin(buf), devices), [0, 0])
+        held = groups.setdefault((type_with_sharding(buf.aval, sharding).short, origin(buf), devices), [0, 0])
         # Bytes on this process's devices: replicated arrays count once for each device.
         held[0] += math.prod(sharding.shard_shape(buf.aval.shape)) * buf.aval.dtype.itemsize * len(devices)
         held[1] += 1

@@ -25,7 +25,7 @@ def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
     here = array.sharding
     buf = array._buf
     placement = placement_for(array.aval, sharding, committed)
-    # Keys are interned, and equal only if type, sharding and commitment are.
+    # Placements are interned, and equal only if type, sharding and commitment are.
     if placement == array._placement:
         return array
     # With the same sharding only the commitment changes, and the buffer is shared.
@@ -69,9 +69,8 @@ def _move_across(array: Array, sharding: Sharding) -> Array:
         )
     if here.devices == sharding.devices:
         return _program(array._placement, sharding).run([array])[0]
-    # A program has one order of devices, that of its argument. For another order the array is replicated first, and
-    # each process takes its parts from the whole array.
-    # A program cannot permute devices; replicating costs memory, and works for any two orders.
+    # A program has one order of devices, that of its argument. For another order the array is replicated first, which
+    # costs memory, and each process takes its parts from the whole array.
     whole = _program(array._placement, replicated(here)).run([array])[0]
     buf = transfer.move_buffer(whole._buf, array.aval.physical, whole.sharding, sharding)
     placement = placement_for(array.aval, sharding, True)

@@ -9,7 +9,7 @@ from .._base import config
 from .._base.interning import Interned
 from .._ir.avals import ShapedArray
 from .mesh import Mesh
-from .sharding import NamedSharding, Sharding, default_sharding, interned, typed
+from .sharding import NamedSharding, Sharding, default_sharding, interned, type_with_sharding
 
 
 class Placed:
@@ -43,7 +43,7 @@ def placement_for(aval: ShapedArray, sharding: Sharding, committed: bool) -> Pla
     sharding = interned(sharding)
     # Only these have axes that a type could name.
     if aval.spec is not None or type(sharding) is NamedSharding:
-        aval = typed(aval, sharding)
+        aval = type_with_sharding(aval, sharding)
     # The plain type as placement: nearly all arrays then need no further object, and eager and jitted calls share it.
     if not committed and sharding is default_sharding():
         return aval

@@ -26,8 +26,8 @@ from .array import Array, deleted, put, wrap_all
 from .callbacks import observed
 from .compile import JaxRuntimeError, Loaded, compilation_of, compile_text
 from .compile_effort import FAST, MOST_ELEMENTS, QUICK, elements
-from .cpu_emitter import Overrides, pipeline
-from .device_assignment import DeviceAssignment, assign_devices, concrete_sharding, mesh_of, over
+from .cpu_emitter import Overrides, emitter_options
+from .device_assignment import DeviceAssignment, assign_devices, concrete_sharding, express_over, mesh_of
 from .devices import Device
 from .donation import deleting, reused
 from .host_values import operand
@@ -43,19 +43,19 @@ from .sharding import (
     interned,
     partition_spec,
     single_device,
-    typed,
+    type_with_sharding,
 )
-from .signals import Watch, watch, watched
+from .signals import RunChecks, may_rerun, required_checks
 from .text import Module, quoted, unreduced_text
 from .transfer import result_handler
 
 
 class Program:
-    """A loaded executable, with everything that a call needs computed beforehand."""
+    """A loaded executable, with all that a call needs computed beforehand."""
 
     __slots__ = (
-        "__weakref__", "arrange", "donated", "executable", "execute", "handlers", "is_private", "mark", "optimized",
-        "out_avals", "out_placements", "out_shardings", "serialized", "single", "text", "watch",
+        "__weakref__", "checks", "donated", "executable", "execute", "handlers", "is_direct", "is_private", "mark_keys",
+        "optimized", "out_avals", "out_placements", "out_shardings", "serialized", "target_shardings", "text",
     )  # fmt: skip
 
     def __init__(
@@ -66,9 +66,9 @@ class Program:
         in_placements: Sequence[Placement],
         out_avals: Sequence[ShapedArray],
         out_shardings: Sequence[Sharding | None] | None = None,
-        watch: Watch | None = None,
-        kinds: Sequence[str | None] = (),
-        mark: Callable[[Any], Any] | None = None,
+        checks: RunChecks | None = None,
+        memory_kinds: Sequence[str | None] = (),
+        mark_keys: Callable[[Any], Any] | None = None,
         donated: frozenset[int] = frozenset(),
         execute: Callable[[Sequence[Any]], Any] | None = None,
     ):
@@ -78,17 +78,16 @@ class Program:
         self.is_private = execute is not None
         self.text = text
         #: for each argument the sharding it must be moved to, or None; empty if no argument must be moved
-        self.arrange = [
+        self.target_shardings = [
             None if has_sharding(placement, sharding) else sharding
             for placement, sharding in zip(in_placements, assignment.shardings, strict=True)
         ]
-        if not any(self.arrange):
-            self.arrange = []
+        if not any(self.target_shardings):
+            self.target_shardings = []
         shardings = _output_shardings(executable, assignment, in_placements, out_avals)
-        if kinds:
-            shardings = [
-                s if kind is None else s.with_memory_kind(kind) for s, kind in zip(shardings, kinds, strict=True)
-            ]
+        if memory_kinds:
+            pairs = zip(shardings, memory_kinds, strict=True)
+            shardings = [s if kind is None else s.with_memory_kind(kind) for s, kind in pairs]
         if out_shardings is not None:
             shardings = [requirement or actual for requirement, actual in zip(out_shardings, shardings, strict=True)]
         self.out_shardings = shardings
@@ -102,17 +101,17 @@ class Program:
         ]
         self.out_avals = [aval_of(placement) for placement in self.out_placements]
         self.handlers = [result_handler(a.physical, s) for a, s in zip(out_avals, shardings, strict=True)]
-        self.watch = watch
+        self.checks = checks
         #: records the PRNG keys that a run uses, called with its buffers, which it returns; see `key_records`
-        self.mark = mark
-        #: whether the fast path may call `execute` instead of `run`: there is one result, and nothing to be checked
-        self.single = len(self.out_avals) == 1 and watch is None and mark is None
+        self.mark_keys = mark_keys
+        #: whether eager calls use `execute` instead of `run`: nothing is moved or checked, and there is one result
+        self.is_direct = not (self.target_shardings or checks or mark_keys) and len(self.out_avals) == 1
         #: makes the optimized form of a program that was compiled quickly; None for other programs
         self.optimized: Callable[[], Program] | None = None
 
     def replace_later(self, owner: Any, name: str, install: Callable[[Any, Program], None]) -> None:
-        """If this program was compiled at low effort, compiles the optimized one on a thread and calls
-        ``install(owner, that program)``. A weak reference to `owner` is held until then."""
+        """If this program was compiled at low effort, compiles the optimized one on a thread; see
+        `background.replace_later`."""
         make, self.optimized = self.optimized, None
         if make is not None:
             background.replace_later(owner, name, make, install)
@@ -122,7 +121,7 @@ class Program:
 
         With `fresh` the array has a buffer of its own, which may be donated.
         """
-        target = self.arrange[i] if self.arrange else None
+        target = self.target_shardings[i] if self.target_shardings else None
         if target is None and not fresh:
             return operand(x)
         aval = typeof_value(x)
@@ -133,33 +132,31 @@ class Program:
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Executes the program; `arrays` must have the placements that it was lowered for."""
         arguments = arrays
-        if self.arrange:
+        if self.target_shardings:
             from .moves import move  # moves.py imports this module
 
-            arrays = [a if s is None else move(a, s) for a, s in zip(arrays, self.arrange, strict=True)]
+            arrays = [a if s is None else move(a, s) for a, s in zip(arrays, self.target_shardings, strict=True)]
         # The checks get the arguments as the user passed them, before they are moved.
-        if self.watch is not None:
-            self.watch.before(arguments)
-        if self.mark is not None:
-            self.mark([a._buf for a in arguments])
+        if self.checks is not None:
+            self.checks.before(arguments)
+        if self.mark_keys is not None:
+            self.mark_keys([a._buf for a in arguments])
         try:
             bufs = self.execute([a._buf for a in arrays]).consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError, RuntimeError):
             explain_failure(arrays)
             raise
         outs = wrap_all(bufs, self.out_avals, self.out_placements)
-        if self.watch is not None:
-            self.watch.after(arguments, outs)
+        if self.checks is not None:
+            self.checks.after(arguments, outs)
         return outs
 
 
 def has_sharding(placement: Placement, sharding: Sharding) -> bool:
     """Whether arrays with this placement have the same parts on the same devices as arrays with this sharding."""
-    # Equal objects are the common case; comparing what shardings mean needs their HLO form.
-    here = sharding_of(placement)
-    if here == sharding:
-        return True
-    return here.is_equivalent_to(sharding, aval_of(placement).physical.ndim)
+    current = sharding_of(placement)
+    # Equal shardings are the common case, and `is_equivalent_to` computes HLO forms.
+    return current == sharding or current.is_equivalent_to(sharding, aval_of(placement).physical.ndim)
 
 
 def explain_failure(arrays: Sequence[Array], names: Sequence[str] | str = "an array") -> None:
@@ -170,7 +167,7 @@ def explain_failure(arrays: Sequence[Array], names: Sequence[str] | str = "an ar
     """
     error = sys.exc_info()[1]
     if error is not None:
-        # Only after the run failed: asking each argument before it would cost each call.
+        # After the run failed, and not before each call, which it would slow down.
         memory.explain(error)
     for i, array in enumerate(arrays):
         if array.is_deleted():
@@ -207,7 +204,7 @@ def _output_shardings(
 
 
 def _by_mesh(assignment: DeviceAssignment, in_placements: Sequence[Placement]) -> Sequence[Sharding]:
-    """The shardings of the arguments by a mesh; on one device those that the caller's arrays have."""
+    """The shardings of the arguments; on one device `NamedSharding`s, if possible those of the caller's arrays."""
     if len(assignment.devices) > 1:
         return assignment.shardings
     whole = NamedSharding(assignment.mesh, PartitionSpec())
@@ -218,7 +215,7 @@ def _by_mesh(assignment: DeviceAssignment, in_placements: Sequence[Placement]) -
 
 
 class Lowering(NamedTuple):
-    """A program as StableHLO text, with everything that is needed to compile and call it."""
+    """A program as StableHLO text, with all that compiling and calling it need."""
 
     text: str
     assignment: DeviceAssignment
@@ -230,16 +227,16 @@ class Lowering(NamedTuple):
     #: writes the text again, with the user's name scopes and source lines as locations
     located: Callable[[], tuple[str, Module]]
     name: str
-    watch: Watch | None
-    #: compiler options from `pipeline`
-    advice: Overrides
+    checks: RunChecks | None
+    #: compiler options that jaxlib may lack, see `emitter_options`
+    default_options: Overrides
     #: the kind of memory of each result that is not in the default memory of its device; empty if all are
-    kinds: Sequence[str | None]
+    memory_kinds: Sequence[str | None]
     jaxpr: Jaxpr
     #: indices of the arguments whose buffers results may reuse
     donated: frozenset[int]
-    #: as of `Program`
-    mark: Callable[[Any], Any] | None
+    #: as in `Program`
+    mark_keys: Callable[[Any], Any] | None
     #: whether it is the program of a function of phlox
     is_ours: bool
 
@@ -264,7 +261,7 @@ class Lowering(NamedTuple):
         if compile_effort != "tiered" or not self._can_be_quick():
             return self.compile(overrides, compile_effort)
         # The optimized program is better than a quick one, and loading it takes less time than either compilation.
-        stored = self._program(overrides, self.advice, only_stored=True)
+        stored = self._program(overrides, self.default_options, only_stored=True)
         if stored is not None:
             return stored
         # The thread that optimizes waits meanwhile.
@@ -285,23 +282,23 @@ class Lowering(NamedTuple):
             and elements(self.jaxpr) <= MOST_ELEMENTS
         )
 
-    def _compiled(self, overrides: Overrides, options: Overrides) -> Program:
-        """The program compiled with `options` for the platform, or loaded."""
+    def _compiled(self, overrides: Overrides, effort: Overrides) -> Program:
+        """The program compiled, or loaded, with `effort`: the compiler options of a `compile_effort`."""
         types = ", ".join(aval_of(placement).short for placement in self.placements)
         log_stage("Compiling jit(%s) with global shapes and types [%s]", self.name, types)
         on_cpu = self.assignment.devices[0].platform == "cpu"
         # The options are those of XLA's CPU compiler; others would refuse them.
-        advice = (*self.advice, *(x for x in options if x not in self.advice)) if on_cpu else ()
+        options = (*self.default_options, *(x for x in effort if x not in self.default_options)) if on_cpu else ()
         with compilation_of(self.jaxpr, self.name), timed(COMPILE, "XLA compilation of jit(%s)", self.name):
-            program = self._program(overrides, advice)
+            program = self._program(overrides, options)
         assert program is not None
         return program
 
-    def _program(self, overrides: Overrides, advice: Overrides, only_stored: bool = False) -> Program | None:
+    def _program(self, overrides: Overrides, default_options: Overrides, only_stored: bool = False) -> Program | None:
         """The program; with `only_stored` None if it is not on disk."""
         text, module = self.text, self.module
         if self._has_addresses:  # text and module must come from the same call
-            # The texts are equal, but for the addresses of objects of this module.
+            # The text differs from `self.text` in the addresses alone.
             text, module = self.located()
         loaded = compile_text(
             text,
@@ -310,15 +307,15 @@ class Lowering(NamedTuple):
             shardy=module.shardy,
             outputs=len(self.out_avals),
             overrides=overrides,
-            advice=advice,
+            default_options=default_options,
             callbacks=module.callbacks,
             private=self._has_addresses,
             only_stored=only_stored,
         )
         if loaded is None:
             return None
-        for tell in module.when_compiled:
-            tell()
+        for callback in module.when_compiled:
+            callback()
         return Program(
             loaded,
             self.text,
@@ -326,11 +323,13 @@ class Lowering(NamedTuple):
             self.placements,
             self.out_avals,
             self.out_shardings,
-            self.watch,
-            self.kinds,
-            self.mark,
-            self.donated,
-            observed(loaded.executable, self.effects, self.is_ours) if self.effects or module.callbacks else None,
+            checks=self.checks,
+            memory_kinds=self.memory_kinds,
+            mark_keys=self.mark_keys,
+            donated=self.donated,
+            execute=observed(loaded.executable, self.effects, self.is_ours)
+            if self.effects or module.callbacks
+            else None,
         )
 
 
@@ -375,9 +374,9 @@ def lower(
         out_shardings = [s and concrete_sharding(s, assignment) for s in out_shardings]
     if any_specs():
         jaxpr = _with_partial_results(jaxpr, out_shardings or ())
-        out_shardings = _in_types(jaxpr, assignment, placements, out_shardings)
+        out_shardings = _result_shardings(jaxpr, assignment, placements, out_shardings)
     # The checks of nan evaluate the program again with the same arguments.
-    if watched():
+    if may_rerun():
         donated = frozenset()
     write = functools.partial(
         module_text, jaxpr, name, assignment, placements, donated, results, out_shardings, portable
@@ -385,31 +384,27 @@ def lower(
     with timed(LOWER, "lowering of jit(%s)", name):
         # The text without locations comes first: it is what caches look up, and often the only one that is needed.
         text, module = write()
-    located = functools.partial(write, locations=True)
-    avals = [v.aval for v in jaxpr.outvars]
     keys_observer = _keys_observer(jaxpr, name, repeatable)
-    # A marker records what a run uses in one pass over buffers; without one, `Watch` does it more slowly.
-    mark = keys_observer and keys_observer.marker(list(map(aval_of, placements)))
-    advice = pipeline(jaxpr) if assignment.devices[0].platform == "cpu" else ()
-    moved = memory_kinds(jaxpr)
-    kinds = [moved.get(v) for v in jaxpr.outvars] if moved else ()
+    # A marker records what a run uses in one pass over buffers; without one, `RunChecks` does it more slowly.
+    mark_keys = keys_observer and keys_observer.marker(list(map(aval_of, placements)))
+    kinds = _memory_kinds(jaxpr)
     return Lowering(
         text,
         assignment,
         placements,
-        avals,
-        out_shardings,
-        module,
-        jaxpr.effects,
-        located,
-        name,
-        watch(jaxpr, name, None if mark else keys_observer),
-        advice,
-        kinds,
-        jaxpr,
-        frozenset(donated),
-        mark,
-        not repeatable,
+        out_avals=[v.aval for v in jaxpr.outvars],
+        out_shardings=out_shardings,
+        module=module,
+        effects=jaxpr.effects,
+        located=functools.partial(write, locations=True),
+        name=name,
+        checks=required_checks(jaxpr, name, None if mark_keys else keys_observer),
+        default_options=emitter_options(jaxpr) if assignment.devices[0].platform == "cpu" else (),
+        memory_kinds=[kinds.get(v) for v in jaxpr.outvars] if kinds else (),
+        jaxpr=jaxpr,
+        donated=donated,
+        mark_keys=mark_keys,
+        is_ours=not repeatable,
     )
 
 
@@ -424,7 +419,7 @@ def _keys_observer(jaxpr: Jaxpr, name: str, repeatable: bool) -> Any:
     return observer(jaxpr, name, repeatable)
 
 
-def _in_types(
+def _result_shardings(
     jaxpr: Jaxpr,
     assignment: DeviceAssignment,
     placements: Sequence[Placement],
@@ -443,13 +438,15 @@ def _in_types(
         return out_shardings
 
     def in_type(aval: ShapedArray) -> Sharding | None:
-        spec, over = aval.spec, mesh
+        spec, typed_mesh = aval.spec, mesh
         if spec is not None and spec.mesh.shape_tuple == mesh.shape_tuple:
-            over = mesh.update(axis_types=spec.mesh.axis_types)
+            typed_mesh = mesh.update(axis_types=spec.mesh.axis_types)
         # Partial results are in no sharding that the compiler chooses.
-        if not over.are_all_axes_explicit and not (spec and spec.reductions.unreduced):
+        if not typed_mesh.are_all_axes_explicit and not (spec and spec.reductions.unreduced):
             return None
-        return interned(NamedSharding(over, partition_spec(spec) if spec else PartitionSpec(*(None,) * aval.ndim)))
+        return interned(
+            NamedSharding(typed_mesh, partition_spec(spec) if spec else PartitionSpec(*(None,) * aval.ndim))
+        )
 
     in_types = [in_type(v.aval) for v in jaxpr.outvars]
     return [a or s for a, s in zip(out_shardings, in_types, strict=True)] if out_shardings else in_types
@@ -459,8 +456,11 @@ def _with_partial_results(jaxpr: Jaxpr, out_shardings: Sequence[Sharding | None]
     """The jaxpr with results that are resharded to the `out_shardings` whose devices hold partial results."""
     eqns, outvars = list(jaxpr.eqns), list(jaxpr.outvars)
     for i, (v, sharding) in enumerate(zip(jaxpr.outvars, out_shardings, strict=False)):
-        if isinstance(sharding, NamedSharding) and sharding.is_unreduced and typed(v.aval, sharding) is not v.aval:
-            outvars[i] = out = Var(typed(v.aval, sharding))
+        if not (isinstance(sharding, NamedSharding) and sharding.is_unreduced):
+            continue
+        aval = type_with_sharding(v.aval, sharding)
+        if aval is not v.aval:
+            outvars[i] = out = Var(aval)
             params = {"mesh": sharding.mesh, "spec": sharding.spec}
             eqns.append(JaxprEqn([v], [out], primitive("reshard"), params))
     return jaxpr if len(eqns) == len(jaxpr.eqns) else jaxpr.replace(eqns=eqns, outvars=outvars)
@@ -468,11 +468,11 @@ def _with_partial_results(jaxpr: Jaxpr, out_shardings: Sequence[Sharding | None]
 
 def _is_split(aval: ShapedArray, sharding: Sharding) -> bool:
     """Whether the type of an array with this sharding says that it is split."""
-    spec = typed(aval, sharding).spec
+    spec = type_with_sharding(aval, sharding).spec
     return spec is not None and any(spec.entries)
 
 
-def memory_kinds(jaxpr: Jaxpr) -> dict[Any, str]:
+def _memory_kinds(jaxpr: Jaxpr) -> dict[Any, str]:
     """The variables that equations put into memory of another kind, and the kinds."""
     return memoized(
         jaxpr,
@@ -497,7 +497,7 @@ def module_text(
     if out_shardings is not None and len(assignment.devices) > 1:
         pairs = zip(jaxpr.outvars, out_shardings, strict=True)
         # Shardy's text names axes of one mesh, so each sharding is written by those of the program's mesh if possible.
-        out_shardings = [s and (over(assignment.mesh, s, v.aval.physical.ndim) or s) for v, s in pairs]
+        out_shardings = [s and (express_over(assignment.mesh, s, v.aval.physical.ndim) or s) for v, s in pairs]
     requirements = [s for s in (*assignment.shardings, *(out_shardings or ())) if s is not None]
     shardy = assignment.mesh is not None and all(
         isinstance(s, NamedSharding) and s.mesh.is_equivalent_to(assignment.mesh) for s in requirements
@@ -544,7 +544,7 @@ def module_text(
 
 def _result_memory_kinds(jaxpr: Jaxpr, assignment: DeviceAssignment) -> dict[Any, str]:
     """The kinds of memory of results, by their variables; empty if the program says nothing of memory."""
-    kinds = memory_kinds(jaxpr)
+    kinds = _memory_kinds(jaxpr)
     arguments = {v: s.kind for v, s in zip(jaxpr.invars, assignment.shardings, strict=True) if s.kind is not None}
     device = assignment.devices[0]
     if device.platform == "cpu" or not (kinds or arguments):

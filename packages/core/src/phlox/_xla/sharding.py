@@ -102,7 +102,7 @@ class Sharding:
 
     @property
     def _is_concrete(self) -> bool:
-        """Nothing. If the real jax asks for it (in ``zeros_like``), the error says that it got an array of phlox."""
+        """Raises. If the real jax reads it (in ``zeros_like``), the error says that it got an array of phlox."""
         raise offered_to_jax("an array", self, sys._getframe(1)) or AttributeError("_is_concrete")
 
     @property
@@ -191,11 +191,11 @@ class Sharding:
         pieces = self.tiles(len(global_shape))
         result: dict[Device, Index] = {}
         for position, device in enumerate(self.devices):
-            place = self._tile_of(position, len(global_shape))
+            tile = self._tile_of(position, len(global_shape))
             result[device] = tuple(
                 # As in JAX: an axis that is not split has the index ``slice(None)``.
-                slice(None) if count == 1 else slice(at * size, (at + 1) * size)
-                for at, size, count in zip(place, shard, pieces, strict=True)
+                slice(None) if count == 1 else slice(i * size, (i + 1) * size)
+                for i, size, count in zip(tile, shard, pieces, strict=True)
             )
         return result
 
@@ -334,7 +334,7 @@ class NamedSharding(Sharding):
     def with_memory_kind(self, kind: str) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
-    def _order(self, ndim: int) -> tuple[list[int], list[int]]:
+    def _tiling(self, ndim: int) -> tuple[list[int], list[int]]:
         """The numbers of pieces of each array axis, of replicas and of partial results; and the mesh axes in the order
         in which the pieces are numbered."""
         if len(self.spec) > ndim:
@@ -357,7 +357,7 @@ class NamedSharding(Sharding):
         # One form for all replicated shardings, or XLA would count equal ones as different.
         if self.is_fully_replicated:
             return _replicated
-        (*pieces, replicas, partial), order = self._order(ndim)
+        (*pieces, replicas, partial), order = self._tiling(ndim)
         groups = {hlo.OpSharding.Type.REPLICATED: replicas, hlo.OpSharding.Type.UNREDUCED: partial}
         groups = {group: count for group, count in groups.items() if count > 1}
         # XLA's compact form: the devices in mesh order, reshaped to the mesh, transposed by `order`.
@@ -369,20 +369,20 @@ class NamedSharding(Sharding):
         return result
 
     def tiles(self, ndim: int) -> list[int]:
-        return self._order(ndim)[0][:-2]
+        return self._tiling(ndim)[0][:-2]
 
     def _tile_of(self, position: int, ndim: int) -> tuple[int, ...]:
-        where = np.unravel_index(position, self.mesh.axis_sizes)
         sizes = self.mesh.axis_sizes
-        place = []
+        in_mesh = np.unravel_index(position, sizes)
+        tile = []
         for entry in (*self.spec, *((None,) * (ndim - len(self.spec)))):
-            at = 0
+            index = 0
             for axis in axes_of(entry):
                 i = self.mesh.axis_names.index(axis)
                 # Several mesh axes on one array axis: the first is the major one, as digits of a number.
-                at = at * sizes[i] + int(where[i])
-            place.append(at)
-        return tuple(place)
+                index = index * sizes[i] + int(in_mesh[i])
+            tile.append(index)
+        return tuple(tile)
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -412,7 +412,7 @@ def _kind_text(sharding: Sharding) -> str:
 
 
 def spec_of(sharding: Any, ndim: int) -> Spec | None:
-    """What the types of arrays with this sharding say: how they are split over the explicit axes of its mesh."""
+    """The spec in the types of arrays with this sharding: how they are split over the explicit axes of its mesh."""
     if not isinstance(sharding, NamedSharding) or not (explicit := sharding.mesh.explicit_axes):
         return None
     entries = (*sharding.spec, *(None,) * (ndim - len(sharding.spec)))
@@ -428,7 +428,7 @@ def partition_spec(spec: Spec) -> PartitionSpec:
     return PartitionSpec(*spec.partitions, unreduced=unreduced, reduced=reduced, unreduced_kind=of_kind)
 
 
-def typed(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
+def type_with_sharding(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
     """`aval` as the type of arrays with this sharding."""
     return aval.with_spec(spec_of(sharding, aval.ndim))
 
@@ -567,7 +567,7 @@ def from_hlo(devices: tuple[Device, ...], hlo: Any, ndim: int, mesh: Mesh | None
     if mesh is not None:
         # After the axes of the array there may be one for replicas.
         pieces = [1] * ndim if hlo.is_replicated() else list(hlo.tile_assignment_dimensions())[:ndim]
-        # Each is tried until one has the same HLO form; meshes have few axes.
+        # Meshes have few axes, so that few specs are tried.
         for spec in _specs_with(mesh, pieces):
             candidate = NamedSharding(mesh, spec)
             if candidate.hlo(ndim) == hlo:

@@ -1,7 +1,7 @@
 """Checks runs of programs, for the flags `debug_nans`, `debug_infs`, `debug_key_reuse`, `no_execution` and the
 transfer guard.
 
-A program that is compiled under such a flag has a `Watch`; all others have none and cost nothing.
+A program that is compiled under such a flag has a `RunChecks`; all others have none and cost nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +16,19 @@ from .._ir.jaxpr import Jaxpr
 _GUARD = "transfer_guard_host_to_device"
 
 
-class Watch(NamedTuple):
-    """The checks on runs of one program: `looks` is what to look for ("nan", "inf"); `refuse`: runs are forbidden;
-    `keys`: the `Observer` of PRNG keys, or None."""
+class RunChecks(NamedTuple):
+    """The checks on runs of one program.
+
+    Attributes:
+      jaxpr, name: the program.
+      invalid_values: values that are reported, "nan" and "inf".
+      refuse: whether runs are forbidden.
+      keys: the `Observer` of PRNG keys, or None.
+    """
 
     jaxpr: Jaxpr
     name: str
-    looks: tuple[str, ...]
+    invalid_values: tuple[str, ...]
     refuse: bool
     keys: Any
 
@@ -37,25 +43,26 @@ class Watch(NamedTuple):
         """Called with the results of each run; raises `InvalidValueError` when one is bad."""
         if self.keys is not None:
             self.keys.after(arguments, results)
-        if self.looks:
+        if self.invalid_values:
             from .invalid_values import check  # imported for these flags alone
 
-            check(self.looks, self.jaxpr, self.name, arguments, results)
+            check(self.invalid_values, self.jaxpr, self.name, arguments, results)
 
 
-def watch(jaxpr: Jaxpr, name: str, keys: Any = None) -> Watch | None:
-    """The `Watch` that the current settings require for runs of `jaxpr`, or None.
+def required_checks(jaxpr: Jaxpr, name: str, keys: Any = None) -> RunChecks | None:
+    """The `RunChecks` that the current settings require for runs of `jaxpr`, or None.
 
     `keys` is the `Observer` of PRNG keys, see `key_records`, or None.
     """
     settings = config.current()
-    looks = tuple(look for look, on in (("nan", settings.debug_nans), ("inf", settings.debug_infs)) if on)
-    if looks or settings.no_execution or keys is not None or getattr(settings, _GUARD) not in (None, "allow"):
-        return Watch(jaxpr, name, looks, settings.no_execution, keys)
+    flags = ("nan", settings.debug_nans), ("inf", settings.debug_infs)
+    invalid_values = tuple(value for value, is_checked in flags if is_checked)
+    if invalid_values or settings.no_execution or keys is not None or getattr(settings, _GUARD) not in (None, "allow"):
+        return RunChecks(jaxpr, name, invalid_values, settings.no_execution, keys)
     return None
 
 
-def watched() -> bool:
+def may_rerun() -> bool:
     """Whether programs may be evaluated again with the same arguments, which must therefore not be donated."""
     settings = config.current()
     # Not for `no_execution` and key checks: they look before a run, and need no second evaluation.

@@ -241,13 +241,13 @@ class Entry:
         self.out_tree = out_tree
         self.donated = donated
         self.integer_dtypes = integer_dtypes
-        self.calls_run = bool(program.arrange) or program.watch is not None
+        self.calls_run = bool(program.target_shardings) or program.checks is not None
         # Most programs read all leaves in order, and then a call passes the list of `gather` to jaxlib as it is.
         whole = not consts.arrays and list(used_indices) == list(range(len(keys)))
         self.prepare = None if whole or self.calls_run else _selecting(consts, used_indices, donated)
         # `Program.run` calls the marker by itself.
-        if program.mark is not None and not self.calls_run:
-            self.prepare = _marking(program.mark, self.prepare)
+        if program.mark_keys is not None and not self.calls_run:
+            self.prepare = _marking(program.mark_keys, self.prepare)
         self.execute = (
             _execute_by_run(program, consts, used_indices, keys, donated, integer_dtypes)
             if self.calls_run
