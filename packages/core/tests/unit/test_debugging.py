@@ -162,8 +162,8 @@ def test_what_no_operation_gives_alone():
     with phlox.debug_nans(True):
         f(1.0)
         (entry,) = f._jit._store.entries.values()
-        empty = Jaxpr([], entry.program.watch.jaxpr.invars, entry.program.watch.jaxpr.invars, [])
-        entry.program.watch = entry.program.watch._replace(jaxpr=empty)
+        empty = Jaxpr([], entry.program.checks.jaxpr.invars, entry.program.checks.jaxpr.invars, [])
+        entry.program.checks = entry.program.checks._replace(jaxpr=empty)
         with pytest.raises(errors.InvalidValueError, match="none of its operations") as info:
             f(float("nan"))
     assert info.value.primitive is None
