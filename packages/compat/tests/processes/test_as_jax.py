@@ -144,6 +144,25 @@ def test_star_imports():
     assert not done.stderr and len(done.stdout.splitlines()) == 1
 
 
+WALK = """\
+import types
+import jax
+
+def walk(module):
+    for name in dir(module):
+        value = getattr(module, name)
+        if isinstance(value, types.ModuleType) and value.__name__ == f"{module.__name__}.{name}":
+            walk(value)
+
+walk(jax)
+"""
+
+
+def test_all_names_of_all_modules():
+    """treescope reads them all before it renders an array."""
+    assert not as_jax("-c", WALK).stderr
+
+
 def test_names_that_phlox_lacks():
     done = as_jax("-c", "import jax\njax.not_there")
     assert "MissingNameError: the program uses jax.not_there: phlox has nothing of this name" in done.stderr

@@ -72,7 +72,7 @@ class View(ModuleType):
         return value
 
     def _of_target(self, name: str) -> Any:
-        if self._target is not None:
+        if self._target is not None and not _is_own_import(self._target, name):
             try:
                 value = getattr(self._target, name)
             except AttributeError:
@@ -90,7 +90,8 @@ class View(ModuleType):
     def __dir__(self) -> list[str]:
         shown = {name for name in vars(self) if not name.startswith("_") or name.startswith("__")}
         shown |= set(jax_internals.names_of(self._jax_name))
-        return sorted(shown | set(dir(self._target) if self._target is not None else ()))
+        public = dir(self._target) if self._target is not None else ()
+        return sorted(shown | {name for name in public if not _is_own_import(self._target, name)})
 
     def __repr__(self) -> str:
         import phlox
@@ -101,6 +102,14 @@ class View(ModuleType):
 
     def __reduce__(self) -> Any:  # cloudpickle stores modules by name
         return importlib.import_module, (self.__name__,)
+
+
+def _is_own_import(module: ModuleType | None, name: str) -> bool:
+    """Whether `name` is another module, which a private module imports for itself: `config` in `phlox._xla.disk`.
+
+    treescope follows all modules below jax, so that a name in `dir` must be there.
+    """
+    return module is not None and "._" in module.__name__ and isinstance(vars(module).get(name), ModuleType)
 
 
 def _has_submodule(package: ModuleType, name: str) -> bool:
