@@ -274,6 +274,7 @@ x = jnp.ones(3)
 x.trainable = False
 note(x), jax.jit(note)(x), jax.vmap(note)(x), jax.jvp(note, (x,), (x,))
 print(names, jax.Array, x.trainable, hasattr(x + 1, "trainable"))
+assert repr(jnp.float32) == "<class 'jax.numpy.float32'>" and pickle.loads(pickle.dumps(jnp.float32)) is jnp.float32
 assert isinstance(x, jax.Array) and pickle.loads(pickle.dumps(jax.Array)) is jax.Array
 try:
     jax.jit(bool)(x[0])

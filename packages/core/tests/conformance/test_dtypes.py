@@ -167,6 +167,13 @@ def test_promote_types(alike, wide):
             alike(lambda m, a=left, b=right: m.numpy.promote_types(a, b), f"promote_types({left}, {right})")
 
 
+class Named:
+    """An array of another library, such as a `NamedArray` of penzai."""
+
+    def __init__(self, dtype: object = np.float32):
+        self.dtype = np.dtype(dtype)
+
+
 @bits
 def test_result_type_of_several(alike, wide):
     with settings(wide):
@@ -186,8 +193,13 @@ def test_result_type_of_several(alike, wide):
             (np.zeros(2), 1),
             (True, False),
             (np.uint32(1), np.int8(1), 1.0),
+            (Named(), 1),
+            (Named("float64"), 1j),
+            (Named(ml_dtypes.bfloat16), np.float32(1)),
+            (Named("S3"),),
         ]:
             alike(lambda m, args=args: m.numpy.result_type(*args), f"numpy.result_type{args}")
+            alike(lambda m, args=args: m.lax.dtype(args[0]) if isinstance(args[0], Named) else None, f"lax.dtype{args}")
             alike(lambda m, args=args: m.dtypes.result_type(*args), f"dtypes.result_type{args}")
 
 

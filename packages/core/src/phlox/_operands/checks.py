@@ -95,6 +95,13 @@ def type_or_content_type(function: str, x: Any) -> ShapedArray:
     return x.aval.inner_aval if isinstance(x, Ref) else type_of(check_one(function, x))
 
 
+def declared_dtype(x: Any) -> Any:
+    """The attribute `dtype` of an object that is no array, such as a named array of penzai; None if it has none."""
+    dtype = getattr(x, "dtype", None)
+    is_other = isinstance(dtype, np.dtype | dtypes.ExtendedDtype) and typeof_value(x) is None and not isinstance(x, Ref)
+    return dtypes.canonical(dtypes.as_dtype(x)) if is_other else None
+
+
 def refuse_complex(function: str, x: Any, dtype: Any) -> None:
     """Raises for a Python complex number given for a real dtype, as NumPy does.
 

@@ -26,6 +26,7 @@ from .._operands.checks import (
     canonical_axis,
     check,
     check_one,
+    declared_dtype,
     integer,
     refuse_complex,
     type_of,
@@ -150,7 +151,8 @@ def dtype(x: ArrayLike | DTypeLike) -> np.dtype[Any]:
     """The dtype of an array or number, or the dtype that a type or name denotes (as ``jax.lax.dtype``).
 
     Args:
-      x: array, number or reference; or a dtype, a scalar type such as ``float``, or a name such as ``"int8"``.
+      x: array, number, reference, or another object with an attribute ``dtype``; or a dtype, a scalar type such as
+        ``float``, or a name such as ``"int8"``.
 
     Returns:
       A dtype; while the flag ``enable_x64`` is off, 64-bit dtypes are replaced by their 32-bit counterparts.
@@ -164,7 +166,8 @@ def dtype(x: ArrayLike | DTypeLike) -> np.dtype[Any]:
     """
     if isinstance(x, type | str | np.dtype):
         return dtypes.user_dtype(x, "dtype")
-    return type_or_content_type("dtype", x).dtype
+    declared = declared_dtype(x)
+    return type_or_content_type("dtype", x).dtype if declared is None else declared
 
 
 # --- shapes ---------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._ir.dtypes import issubdtype
 from ..._ir.promotion import promote, promote_types
-from ..._operands.checks import array_like, type_or_content_type
+from ..._operands.checks import array_like, declared_dtype, type_or_content_type
 from ...typing import ArrayLike, DTypeLike
 from .from_data import asarray
 
@@ -40,7 +40,7 @@ class _ScalarType(type):
         return hash(cls.dtype.type)
 
     def __repr__(cls) -> str:
-        return f"<class 'phlox.numpy.{cls.__name__}'>"
+        return f"<class '{cls.__module__}.{cls.__name__}'>"
 
 
 def _scalar_type(name: str, dtype: Any) -> Any:
@@ -184,8 +184,8 @@ def result_type(*args: ArrayLike | DTypeLike | None) -> Any:
     ``numpy.result_type``).
 
     Args:
-      *args: arrays, Python numbers, which adapt to the dtypes of arrays, and dtypes; None means the default float
-        dtype.
+      *args: arrays, other objects with an attribute ``dtype``, Python numbers, which adapt to the dtypes of arrays, and
+        dtypes; None means the default float dtype.
 
     Returns:
       A dtype; 64-bit types become 32-bit ones unless x64 mode is on, or the flag `explicit_x64_dtypes` is "allow".
@@ -235,6 +235,8 @@ def _typed(x: Any, is_explicit: bool = False) -> tuple[Any, bool]:
         if is_explicit and (isinstance(x, str | np.dtype) or (isinstance(x, type) and issubclass(x, np.generic))):
             return dtypes.user_dtype(x, "result_type"), False
         return dtypes.canonical(dtypes.as_dtype(x)), False
+    if (declared := declared_dtype(x)) is not None:
+        return declared, False
     aval = type_or_content_type("result_type", x)
     return dtype_like(x, aval), aval.weak_type
 
