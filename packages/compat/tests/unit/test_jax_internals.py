@@ -588,3 +588,11 @@ def test_rules_of_reductions_and_derivatives():
     name_p = module("jax.ad_checkpoint").name_p
     jaxpr = phlox.make_jaxpr(lambda x: phlox.ad_checkpoint.checkpoint_name(x, "a"))(1.0)
     assert [eqn.params["name"] for eqn in jaxpr.eqns if eqn.primitive is name_p] == ["a"]
+
+
+def test_axes_and_versions_as_torchax_reads_them():
+    canonicalize_axis = jax_internals.find("jax._src.util.canonicalize_axis")
+    assert canonicalize_axis(-1, 3) == 2
+    with pytest.raises(ValueError, match="axis 3 is out of bounds for array of dimension 3"):
+        canonicalize_axis(3, 3)
+    assert jax_internals.find("jax.version._version") == jax_internals.JAX_VERSION

@@ -65,7 +65,7 @@ class Entry(NamedTuple):
 # module of jax | names | homes | libraries that use them
 _LINES = """
 jax | __version__ __version_info__ | _versions | chex equinox flax haiku
-jax.version | __version__ __version_info__ | _versions | numpyro
+jax.version | __version__ __version_info__ _version | _versions | numpyro torchax
 jax.extend.linear_util | * | _functions | distrax flax haiku numpyro
 jax._src.linear_util | * | _functions | flax
 jax.linear_util | * | _functions | haiku
@@ -159,7 +159,7 @@ jax._src.tree_util | * | tree_util | orbax
 jax._src.typing | SupportsDType | _types | jaxctx
 jax._src.typing | * | typing | numpyro
 jax._src.util | safe_map safe_zip unzip2 unzip3 split_list partition_list wraps | _functions | equinox
-jax._src.util | HashablePartial | _functions | optree
+jax._src.util | HashablePartial canonicalize_axis | _functions | optree torchax
 jax._src.xla_bridge | _backends get_backend backends | _types | chex keras
 jax._src.xla_bridge | * | . | chex
 jax._src.interpreters.ad | * | interpreters.ad | equinox

@@ -12,6 +12,8 @@ import inspect
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
+from numpy.lib.array_utils import normalize_axis_index as canonicalize_axis  # noqa: F401
+
 from ..api_util import safe_map as safe_map
 
 Function = Callable[..., Any]

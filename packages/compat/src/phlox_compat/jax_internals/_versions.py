@@ -2,7 +2,7 @@
 
 from . import JAX_VERSION
 
-__version__ = JAX_VERSION
+__version__ = _version = JAX_VERSION
 __version_info__ = tuple(int(part) for part in JAX_VERSION.split("."))
 
 #: the version of jaxlib, as a tuple
