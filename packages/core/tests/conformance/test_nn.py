@@ -384,7 +384,8 @@ def test_settings_of_scaled_dot_general():
 
 
 @pytest.mark.parametrize(
-    ("in_axis", "out_axis", "shape"), [([0], [], (4,)), ([], [0], (4,)), ([], [], ()), (0, -1, (3,))]
+    ("in_axis", "out_axis", "shape"),
+    [([0], [], (4,)), ([], [0], (4,)), ([], [], ()), (0, -1, (3,)), ({}, range(1), (2, 3)), (-2, -1, (0, 3))],
 )
 def test_initializers_of_vectors(in_axis, out_axis, shape):
     made = lambda m: m.nn.initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=in_axis, out_axis=out_axis)(

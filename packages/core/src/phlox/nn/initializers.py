@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -179,11 +179,12 @@ def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) ->
         )
 
     def product(axes: Any) -> int:
-        listed = axes if isinstance(axes, tuple | list) else (axes,)
+        listed = axes if isinstance(axes, Iterable) else (axes,)  # brax's networks for SAC pass an empty dict
         return math.prod(shape[a] for a in listed)
 
     fan_in, fan_out = product(in_axis), product(out_axis)
-    field = math.prod(shape) / fan_in / fan_out / product(batch_axis)
+    sizes = fan_in * fan_out * product(batch_axis)
+    field = math.prod(shape) / sizes if sizes else 0.0  # weights without elements
     return fan_in * field, fan_out * field
 
 
@@ -258,7 +259,8 @@ def variance_scaling(
         }
         if mode not in choices:
             raise OptionError(f"variance_scaling: unknown mode {mode!r}", instead="one of " + ", ".join(choices))
-        variance = jnp.array(scale / choices[mode], float_dtype)
+        fan = choices[mode]
+        variance = jnp.array(scale / fan if fan else 0, float_dtype)
         if distribution in _IN_THE_PLANE and dtypes.kind(float_dtype) == "c":
             return _IN_THE_PLANE[distribution](key, shape, float_dtype) * jnp.sqrt(variance)
         if distribution == "normal":
