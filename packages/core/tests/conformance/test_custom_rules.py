@@ -391,3 +391,40 @@ def test_a_cotangent_of_another_kind_is_named(dtype):
         match=rf"output\[1\]\[0\] the bwd rule produced an output of type {short}\[3\].*argument of <lambda> of type f32\[3\]",
     ):
         phlox.grad(lambda x, y: f(x, y).sum(), (0, 1))(X, [Y])
+
+
+# Rules that compute primals and tangents in one compiled function, loop or branch: the primals are known all the same.
+JOINT = {
+    "jvp of jit": lambda m, f, p, t: m.jvp(m.jit(f), (p,), (t,)),
+    "jit": lambda m, f, p, t: m.jit(lambda p, t: m.jvp(m.jit(f), (p,), (t,)))(p, t),
+    "vmap": lambda m, f, p, t: m.vmap(lambda p, t: m.jvp(m.jit(f), (p,), (t,)))(p, t),
+    "scan": lambda m, f, p, t: m.lax.scan(lambda c, x: (c + 1, m.jvp(f, x[:1], x[1:])), 0.0, (p, t))[1],
+    "cond": lambda m, f, p, t: m.lax.cond(p[0] > 0, lambda p, t: m.jvp(f, (p,), (t,)), lambda p, t: (p, t), p, t),
+    "carried": lambda m, f, p, t: m.lax.fori_loop(0, 2, lambda i, c: m.jvp(f, (c[0],), (c[1],)), (p, t)),
+    "remat": lambda m, f, p, t: m.checkpoint(lambda p, t: m.jvp(f, (p,), (t,)))(p, t),
+}
+
+
+@pytest.mark.parametrize("name", JOINT)
+def test_a_rule_may_compute_primals_and_tangents_together(name):
+    def case(m, x):
+        f = m.custom_jvp(lambda x: m.numpy.sin(x) * x)
+        f.defjvp(lambda p, t: JOINT[name](m, lambda x: m.numpy.sin(x) * x, *p, *t))
+        loss = lambda a: f(a * x).sum()
+        in_loop = lambda a: m.lax.scan(lambda c, y: (c + f(c * y).sum(), None), a, m.numpy.stack([x, x]))[0]
+        return m.value_and_grad(loss)(1.5), m.value_and_grad(in_loop)(X[0]), m.hessian(loss)(1.5)
+
+    both(case, X)
+
+
+def test_a_rule_may_choose_by_the_value_of_a_compiled_function():
+    total = phlox.jit(lambda x: x.sum())
+    f = phlox.custom_jvp(lambda x: x.sum())
+
+    @f.defjvp
+    def rule(primals, tangents):
+        out, tangent = phlox.jvp(total, primals, tangents)
+        return out, tangent if out > 1 else 0 * tangent
+
+    assert phlox.grad(f)(phlox.numpy.ones(2)).tolist() == [1, 1]
+    assert phlox.grad(f)(phlox.numpy.zeros(2)).tolist() == [0, 0]

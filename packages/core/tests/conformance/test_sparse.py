@@ -113,6 +113,7 @@ PLAIN = {
         a.update_layout(n_batch=1, on_inefficient=None)
     ),
     "scalars": lambda m, s, a: s.sparsify(lambda a: (a.mean(), m.numpy.linalg.norm(a), 3.0))(a),
+    "keywords": lambda m, s, a: s.sparsify(m.numpy.mean)(a, axis=0, keepdims=True),
     "equal indices": lambda m, s, a: s.sparsify(lambda a: (a + a, a - 2 * a, a * 2 + m.numpy.sin(a)))(a),
     "complex elements": lambda m, s, a: s.sparsify(lambda a: m.numpy.conj(a * 2j).imag)(a),
     "control flow": lambda m, s, a: s.sparsify(

@@ -34,6 +34,8 @@ class Trace:
     __slots__ = ("__weakref__", "live", "parent")
 
     parent: Trace | None
+    #: whether only operations on tangents are recorded, so that derivative rules must not mix both in one equation
+    separates_tangents = False
 
     def __init__(self) -> None:
         # The trace that is current where the transformation begins. What this trace does not record or transform goes

@@ -78,6 +78,10 @@ class JVPTrace(Trace):
         return Operand(x, NOTHING)
 
     def rule(self, primitive: Primitive) -> Callable[..., Any]:
+        # Operations without programs have the same rule for both. Their operations on tangents are the ones that a
+        # `TangentTrace` records.
+        if self.parent is not None and self.parent.separates_tangents and primitive.linearize is not None:
+            return primitive.linearize
         return primitive.rule("jvp")
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:

@@ -5,7 +5,8 @@ a tangent among its operands and passes all others on to its parent. Primal valu
 residuals, become constants of the linear Jaxpr.
 
 A primitive that holds Jaxprs has a rule `linearize`, because its jvp rule would mix primal and tangent computation in
-one equation. The rule has the signature of a jvp rule and binds separate operations for the two.
+one equation. The rule has the signature of a jvp rule and binds separate operations for the two. It is used under a
+`TangentTrace`, also by `jvp` in a user's derivative rule.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .._base.source import scope
-from .._ir.jaxpr import Jaxpr, prune
+from .._ir.jaxpr import Jaxpr, dependent_results, prune
 from .._ir.primitive import Primitive
 from .._trace.staging import JaxprTrace, JaxprTracer
 from .._trace.trace import Trace, bind_under, typeof
@@ -27,10 +28,23 @@ class TangentTrace(JaxprTrace):
 
     __slots__ = ()
 
+    separates_tangents = True
+
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        if any(type(x) is JaxprTracer and x.owner is self for x in args):
-            return super().process(primitive, args, params)
-        return bind_under(self.parent, primitive, args, params)
+        moving = [type(x) is JaxprTracer and x.owner is self for x in args]
+        if not any(moving):
+            return bind_under(self.parent, primitive, args, params)
+        outs = super().process(primitive, args, params)
+        eqn = self.eqns[-1]
+        # Users' rules may call compiled functions of primals and tangents, which return primals too.
+        primal = [not dependent for dependent in dependent_results(eqn, moving)]
+        if primitive.drop_unused is None or not any(primal):
+            return outs
+        narrow = primitive.drop_unused(eqn, primal)
+        values = dict(zip(eqn.invars, args, strict=True))
+        results = bind_under(self.parent, narrow.primitive, tuple(values[v] for v in narrow.invars), narrow.params)
+        known = dict(zip(narrow.outvars, results, strict=True))
+        return [known.get(v, out) for v, out in zip(eqn.outvars, outs, strict=True)]
 
     # Constants are primal values, which this trace does not record: its parent may.
     def recorder(self) -> Any:
@@ -42,17 +56,6 @@ class TangentTrace(JaxprTrace):
 
     def write_ref(self, ref: Any, value: Any) -> None:
         ref.write(self.parent, value)
-
-
-class LinearizeTrace(JVPTrace):
-    """Forward mode that prefers the rule `linearize` to the rule `jvp`."""
-
-    __slots__ = ()
-
-    def rule(self, primitive: Primitive) -> Callable[..., Any]:
-        # Operations without programs have the same rule for both: its operations on tangents are the ones that are
-        # recorded.
-        return primitive.linearize or primitive.rule("jvp")
 
 
 class Linearized(NamedTuple):
@@ -79,7 +82,7 @@ def linearize(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], active:
     def run() -> tuple[list[Any], list[bool], Jaxpr, list[Any]]:
         # The tangent trace is current here. It becomes the parent of the jvp trace, and so receives the operations that
         # jvp rules bind.
-        outputs, out_tangents = push_forward(LinearizeTrace(), fun, primals, tangents)
+        outputs, out_tangents = push_forward(JVPTrace(), fun, primals, tangents)
         nonzero = [type(t) is not Zero for t in out_tangents]
         return outputs, nonzero, *tangent_trace.jaxpr(drop_zeros(out_tangents))
 

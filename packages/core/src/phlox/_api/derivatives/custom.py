@@ -26,7 +26,7 @@ from ..._trace.trace import Tracer, not_an_array, typeof
 from ..._transform.array_operations import Zero, instantiate
 from ..._transform.batch import BatchTrace, accept_tracers_of
 from ..._transform.jvp import JVPTrace, by_rule
-from ..._transform.linearize import LinearizeTrace, TangentTrace
+from ..._transform.linearize import TangentTrace
 from ..jit import arguments
 from ..jit.references import ArrayTree, Structure, blank, flatten_arrays
 from .function_with_rules import FunctionWithRules, no_rule, positional
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     S = TypeVar("S")
 
 #: classes of traces that pass an operation to their parent if none of its operands is a tracer of theirs
-_PASSING = (JVPTrace, LinearizeTrace, TangentTrace)
+_PASSING = (JVPTrace, TangentTrace)
 
 
 def _responsible_trace(leaves: Sequence[Any]) -> Any:

@@ -26,8 +26,7 @@ from ..._trace.program_primitive import ProgramPrimitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import fill
 from ..._transform.batch import BatchAxis, Dim, batch_dims, place_axes
-from ..._transform.jvp import push_forward
-from ..._transform.linearize import LinearizeTrace
+from ..._transform.jvp import jvp
 from ..._transform.padding import pads_programs
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add, div, mul, rem, sub
@@ -139,7 +138,7 @@ def _states_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) 
 
 
 def _states_linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    return push_forward(LinearizeTrace(), lambda *xs: _in_one_loop(*xs, **params), primals, tangents)
+    return jvp(lambda *xs: _in_one_loop(*xs, **params), primals, tangents)
 
 
 def _in_one_loop(

@@ -24,8 +24,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, drop_zeros, fill, instantiate, present_arrays, zeros
 from ..._transform.batch import BatchAxis, Dim, batch_dims, place_axes, place_axis
 from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr
-from ..._transform.jvp import push_forward
-from ..._transform.linearize import LinearizeTrace
+from ..._transform.jvp import jvp
 from ..._transform.padding import pad_elementwise, pads_programs
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value
@@ -269,7 +268,7 @@ def _scan_states_jvp(
 def _scan_states_linearize(
     primals: Sequence[Any], tangents: Sequence[Any], **params: Any
 ) -> tuple[list[Any], list[Any]]:
-    return push_forward(LinearizeTrace(), lambda *xs: _as_loops(*xs, **params, differentiated=True), primals, tangents)
+    return jvp(lambda *xs: _as_loops(*xs, **params, differentiated=True), primals, tangents)
 
 
 def _descending_from_rows(loop: LoopPrograms, step: Step, o: _Parts) -> list[Any]:

@@ -7,7 +7,7 @@ one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,7 @@ from ..._trace.trace import Tracer, typeof
 from ..._transform.array_operations import Zero, broadcast_to, present_arrays
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from ..._transform.jaxprs import jvp_jaxpr
-from ..._transform.jvp import JVPTrace, push_forward
-from ..._transform.linearize import LinearizeTrace
+from ..._transform.jvp import jvp
 from ..._transform.padding import Padding, pad_elementwise
 from ..._xla.lower import lower_computation
 from ..._xla.text import Function, Value, i64_array
@@ -110,19 +109,14 @@ def _reduce_lower(f: Function, *values: Value, jaxpr: ClosedJaxpr, dimensions: I
     return f.op("stablehlo.reduce", values, list(f.outs), f"dimensions = {i64_array(dimensions)}", [region])
 
 
-def _reduce_derivative(trace: type[JVPTrace]) -> Callable[..., Any]:
-    """The rule for jvp or for linearize; they differ because the jaxpr may contain primitives with different rules."""
-
-    def rule(
-        primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, dimensions: Ints
-    ) -> tuple[list[Any], list[Any]]:
-        if not _moves(tangents, "reduce"):
-            outs = reduce(*primals, jaxpr=jaxpr, dimensions=dimensions)
-            return outs, [Zero(typeof(x).tangent()) for x in outs]
-        xs, starts = _halves(primals)
-        return push_forward(trace(), lambda *ys: _by_halving(jaxpr, ys, starts, dimensions), xs, _halves(tangents)[0])
-
-    return rule
+def _reduce_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, dimensions: Ints
+) -> tuple[list[Any], list[Any]]:
+    if not _moves(tangents, "reduce"):
+        outs = reduce(*primals, jaxpr=jaxpr, dimensions=dimensions)
+        return outs, [Zero(typeof(x).tangent()) for x in outs]
+    xs, starts = _halves(primals)
+    return jvp(lambda *ys: _by_halving(jaxpr, ys, starts, dimensions), xs, _halves(tangents)[0])
 
 
 def _by_halving(jaxpr: ClosedJaxpr, xs: Sequence[Any], starts: Sequence[Any], axes: Ints) -> list[Any]:
@@ -211,8 +205,7 @@ reduce = ProgramPrimitive(
     sharding=_reduce_sharding,
     vma=None,
     lower=_reduce_lower,
-    jvp=_reduce_derivative(JVPTrace),
-    linearize=_reduce_derivative(LinearizeTrace),
+    jvp=_reduce_jvp,
     batch=_reduce_batch,
     pad=_reduce_pad,
     nan_checked=True,

@@ -62,7 +62,8 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
       use_tracer: not used; there is one way to do this.
 
     Returns:
-      A function with the arguments of `f`, which returns sparse arrays where results are sparse.
+      A function with the arguments of `f`, which returns sparse arrays where results are sparse. Its sparse arguments
+      are positional; `f` gets keyword arguments as they are.
 
     Raises:
       NotImplementedError: an operation meets a sparse array and has no sparse rule; by the function returned.
@@ -74,12 +75,12 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
 
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = pytree.tree_flatten((args, kwargs), is_leaf=is_sparse)
+        # Keyword arguments are not traced: ``axis`` of `jax.numpy.mean` must be a number.
+        leaves, tree = pytree.tree_flatten(args, is_leaf=is_sparse)
         stand_ins = [ShapeDtypeStruct(x.shape, x.dtype) if is_sparse(x) else x for x in leaves]
 
         def on_arrays(*leaves: Any) -> Any:
-            args, kwargs = pytree.tree_unflatten(tree, leaves)
-            return f(*args, **kwargs)
+            return f(*pytree.tree_unflatten(tree, leaves), **kwargs)
 
         closed, shapes = make_jaxpr(on_arrays, return_shape=True)(*stand_ins)
         outs = eval_jaxpr(closed.jaxpr, closed.consts, *leaves, run=_run)
