@@ -1,4 +1,4 @@
-"""flax.nnx: axes of states, optimizers of a part, metadata of partitions, perturbations, views, linen's modules, references."""
+"""flax.nnx: axes of states, optimizers of a part, metadata of partitions, perturbations, views, linen's modules, variables."""
 
 import flax.linen
 import jax
@@ -85,3 +85,44 @@ show("normalized weights", weight_norm(x), spectral_norm(x, update_stats=True))
 linear = nnx.bridge.ToLinen(nnx.Linear, args=(2, 3))
 variables = linear.init(jax.random.key(0), x)
 show("bridge", nnx.bridge.ToNNX(flax.linen.Dense(2), rngs=nnx.Rngs(7)).lazy_init(x)(x), linear.apply(variables, x))
+
+# --- ensembles with an optimizer each, optimizers with line searches, captured arguments, variables with hooks
+members = nnx.vmap(lambda key: nnx.Linear(2, 1, rngs=nnx.Rngs(key)))(jax.random.split(jax.random.key(0), 3))
+optimizers = nnx.vmap(lambda m: nnx.Optimizer(m, optax.adam(0.1), wrt=nnx.Param))(members)
+
+
+@nnx.jit
+@nnx.vmap(in_axes=(0, 0))
+def step_of_each(model, optimizer):
+    loss, grads = nnx.value_and_grad(lambda m: jnp.mean((m(x) - y) ** 2))(model)
+    optimizer.update(model, grads)
+    return loss
+
+
+cached = nnx.cached_partial(step_of_each, members, optimizers)
+show("optimizers", [cached() for _ in range(2)], nnx.state(members), optimizers.step[...])
+searched = nnx.Linear(2, 1, rngs=nnx.Rngs(8))
+search = nnx.Optimizer(searched, optax.lbfgs(), wrt=nnx.Param)
+graph = nnx.graphdef(searched)
+loss = lambda params: jnp.mean((nnx.merge(graph, params)(x) - y) ** 2)
+for _ in range(3):
+    value, grads = jax.value_and_grad(loss)(nnx.state(searched, nnx.Param))
+    search.update(searched, grads, grad=grads, value=value, value_fn=loss)
+show("line search", value, nnx.state(searched))
+
+
+class Doubled(nnx.Param):
+    def on_get_value(self, value):
+        return value * 2
+
+    def on_set_value(self, value):
+        return value + 1
+
+
+doubled = Doubled(jnp.ones(2))
+first = doubled[...]
+doubled[...] = jnp.zeros(2)
+show("hooks", first, doubled[...])
+streams = nnx.Rngs(0, noise=jax.random.key(4))
+forked = streams.fork(split={"noise": 2, ...: None})
+show("forks", forked.noise.key[...], streams.noise(), streams.normal((2,)), streams.noise.bernoulli(0.3, (4,)))

@@ -272,7 +272,7 @@ def note(x):
 
 x = jnp.ones(3)
 x.trainable = False
-note(x), jax.jit(note)(x), jax.vmap(note)(x), jax.jvp(note, (x,), (x,))
+note(x), jax.jit(note)(x), jax.vmap(note)(x), jax.jvp(note, (x,), (x,)), note(jnp.float32)
 print(names, jax.Array, x.trainable, hasattr(x + 1, "trainable"))
 assert repr(jnp.float32) == "<class 'jax.numpy.float32'>" and pickle.loads(pickle.dumps(jnp.float32)) is jnp.float32
 assert isinstance(x, jax.Array) and pickle.loads(pickle.dumps(jax.Array)) is jax.Array
@@ -289,6 +289,7 @@ except TypeError as error:
     done = as_jax("names.py", cwd=tmp_path)
     assert done.stdout.startswith(
         "['jaxlib._jax.ArrayImpl', 'jax._src.interpreters.partial_eval.DynamicJaxprTracer', "
-        "'jax._src.interpreters.batching.BatchTracer', 'jax._src.interpreters.ad.JVPTracer'] "
+        "'jax._src.interpreters.batching.BatchTracer', 'jax._src.interpreters.ad.JVPTracer', "
+        "'jax._src.numpy.scalar_types._ScalarMeta'] "
         "<class 'jax.Array'> False False\njax.errors\nsin takes arrays"
     ), done.stdout + done.stderr

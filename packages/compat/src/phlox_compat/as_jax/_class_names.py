@@ -22,6 +22,7 @@ _CLASSES = (
     (JaxprTracer, "jax._src.interpreters.partial_eval", "DynamicJaxprTracer"),
     (JVPTracer, "jax._src.interpreters.ad", "JVPTracer"),
     (BatchTracer, "jax._src.interpreters.batching", "BatchTracer"),
+    (type(numpy.float32), "jax._src.numpy.scalar_types", "_ScalarMeta"),
     (custom_jvp, "jax._src.custom_derivatives", "custom_jvp"),
     (custom_vjp, "jax._src.custom_derivatives", "custom_vjp"),
 )
