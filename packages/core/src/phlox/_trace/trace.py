@@ -34,7 +34,7 @@ class Trace:
     __slots__ = ("__weakref__", "live", "parent")
 
     parent: Trace | None
-    #: whether only operations on tangents are recorded, so that derivative rules must not mix both in one equation
+    #: whether only operations on tangents are recorded
     separates_tangents = False
 
     def __init__(self) -> None:

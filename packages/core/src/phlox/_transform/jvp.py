@@ -77,13 +77,6 @@ class JVPTrace(Trace):
             return Operand(x.primal, x.spectrum or NOTHING)
         return Operand(x, NOTHING)
 
-    def rule(self, primitive: Primitive) -> Callable[..., Any]:
-        # Operations without programs have the same rule for both. Their operations on tangents are the ones that a
-        # `TangentTrace` records.
-        if self.parent is not None and self.parent.separates_tangents and primitive.linearize is not None:
-            return primitive.linearize
-        return primitive.rule("jvp")
-
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         active = [x for x in args if type(x) is JVPTracer and x.owner is self]
         has_spectrum = any(x.spectrum for x in active)
@@ -96,7 +89,9 @@ class JVPTrace(Trace):
             if not active:
                 return primitive.bind(*args, **params)
             pairs = [self.split(x) for x in args]
-            rule = self.rule(primitive)
+            # A `TangentTrace` would record an equation that mixes primals and tangents, as most rules for programs bind.
+            separate = self.parent is not None and self.parent.separates_tangents
+            rule = (separate and primitive.linearize) or primitive.rule("jvp")
             out, tangent = rule([p for p, _ in pairs], [t for _, t in pairs], **params)
             if has_spectrum and primitive.spectral is not None and type(tangent) is not Zero:
                 operands = [self.operand(x) for x in args]

@@ -5,8 +5,7 @@ a tangent among its operands and passes all others on to its parent. Primal valu
 residuals, become constants of the linear Jaxpr.
 
 A primitive that holds Jaxprs has a rule `linearize`, because its jvp rule would mix primal and tangent computation in
-one equation. The rule has the signature of a jvp rule and binds separate operations for the two. It is used under a
-`TangentTrace`, also by `jvp` in a user's derivative rule.
+one equation. The rule has the signature of a jvp rule and binds separate operations for the two.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ class TangentTrace(JaxprTrace):
     """Records operations on tangents; all other operations go to the parent trace."""
 
     __slots__ = ()
-
     separates_tangents = True
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -35,16 +33,14 @@ class TangentTrace(JaxprTrace):
         if not any(moving):
             return bind_under(self.parent, primitive, args, params)
         outs = super().process(primitive, args, params)
-        eqn = self.eqns[-1]
+        eqn, drop_unused = self.eqns[-1], primitive.drop_unused
         # Users' rules may call compiled functions of primals and tangents, which return primals too.
-        primal = [not dependent for dependent in dependent_results(eqn, moving)]
-        if primitive.drop_unused is None or not any(primal):
-            return outs
-        narrow = primitive.drop_unused(eqn, primal)
-        values = dict(zip(eqn.invars, args, strict=True))
-        results = bind_under(self.parent, narrow.primitive, tuple(values[v] for v in narrow.invars), narrow.params)
-        known = dict(zip(narrow.outvars, results, strict=True))
-        return [known.get(v, out) for v, out in zip(eqn.outvars, outs, strict=True)]
+        if drop_unused is not None and not all(dependent := dependent_results(eqn, moving)):
+            narrow, values = drop_unused(eqn, [not flag for flag in dependent]), dict(zip(eqn.invars, args, strict=True))
+            operands = tuple(values[v] for v in narrow.invars)
+            known = dict(zip(narrow.outvars, bind_under(self.parent, primitive, operands, narrow.params), strict=True))
+            return [known.get(v, out) for v, out in zip(eqn.outvars, outs, strict=True)]
+        return outs
 
     # Constants are primal values, which this trace does not record: its parent may.
     def recorder(self) -> Any:
