@@ -89,7 +89,7 @@ class JVPTrace(Trace):
             if not active:
                 return primitive.bind(*args, **params)
             pairs = [self.split(x) for x in args]
-            # A `TangentTrace` would record an equation that mixes primals and tangents, as most rules for programs bind.
+            # A `TangentTrace` would record an equation that mixes primals and tangents, as rules of programs bind it.
             separate = self.parent is not None and self.parent.separates_tangents
             rule = (separate and primitive.linearize) or primitive.rule("jvp")
             out, tangent = rule([p for p, _ in pairs], [t for _, t in pairs], **params)
