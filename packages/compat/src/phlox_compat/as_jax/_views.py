@@ -11,6 +11,7 @@ exists (``try``, ``hasattr``), the answer is an error.
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import importlib
@@ -78,8 +79,10 @@ class View(ModuleType):
             except AttributeError:
                 pass
             else:
+                # A module that the target only imports, such as `config` in `phlox.cache`, is no submodule of the view.
                 if isinstance(value, ModuleType) and value.__name__.partition(".")[0] in ("phlox", "phlox_compat"):
-                    return importlib.import_module(f"{self.__name__}.{name}")
+                    with contextlib.suppress(MissingImportError):
+                        return importlib.import_module(f"{self.__name__}.{name}")
                 return value
             if _has_submodule(self._target, name):
                 # In JAX, a module that anybody imported is an attribute of its package: libraries read some that they

@@ -36,10 +36,8 @@ class TangentTrace(JaxprTrace):
         eqn, drop_unused = self.eqns[-1], primitive.drop_unused
         # Users' rules may call compiled functions of primals and tangents, which return primals too.
         if drop_unused is not None and not all(dependent := dependent_results(eqn, moving)):
-            narrow, values = (
-                drop_unused(eqn, [not flag for flag in dependent]),
-                dict(zip(eqn.invars, args, strict=True)),
-            )
+            narrow = drop_unused(eqn, [not flag for flag in dependent])
+            values = dict(zip(eqn.invars, args, strict=True))
             operands = tuple(values[v] for v in narrow.invars)
             known = dict(zip(narrow.outvars, bind_under(self.parent, primitive, operands, narrow.params), strict=True))
             return [known.get(v, out) for v, out in zip(eqn.outvars, outs, strict=True)]
