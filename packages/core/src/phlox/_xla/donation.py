@@ -30,11 +30,9 @@ def reused(
 
 def _bits_of_part(aval: ShapedArray, sharding: Sharding) -> int:
     physical = aval.physical
-    counts = sharding.tiles(physical.ndim)
     # Rounded up, as XLA pads axes that it cannot split evenly.
-    return math.prod(-(-n // count) for n, count in zip(physical.shape, counts, strict=True)) * dtypes.bits(
-        physical.dtype
-    )
+    part = [-(-n // count) for n, count in zip(physical.shape, sharding.tiles(physical.ndim), strict=True)]
+    return math.prod(part) * dtypes.bits(physical.dtype)
 
 
 def deleting(execute: Callable[[Sequence[Any]], Any], indices: frozenset[int]) -> Callable[[Sequence[Any]], Any]:

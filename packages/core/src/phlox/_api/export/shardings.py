@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..._base.errors import DeviceError
 from ..._base.pytree import flatten
 from ..._xla.device_assignment import assign_devices, concrete_sharding, mesh_of
-from ..._xla.mesh import AbstractMesh, Mesh
+from ..._xla.mesh import Mesh
 from ..._xla.placement import is_committed
 from ..._xla.sharding import NamedSharding, Sharding
 from ..jit.stages import Traced
@@ -57,14 +57,10 @@ def _abstract(sharding: NamedSharding | None) -> NamedSharding | None:
 def over_mesh(shardings: Sequence[NamedSharding | None], mesh: Mesh) -> tuple[NamedSharding | None, ...]:
     """The shardings over the devices of `mesh`, which has the axes of their own."""
     for sharding in shardings:
-        if sharding is not None and not _same_axes(sharding.mesh, mesh):
+        if sharding is not None and sharding.mesh != mesh.abstract_mesh:
             raise DeviceError(
                 f"{mesh} does not match the mesh used for export, {sharding.mesh}",
                 instead="a mesh with the same names, sizes and types of axes",
                 mesh=mesh,
             )
     return tuple(s and s.update(mesh=mesh) for s in shardings)
-
-
-def _same_axes(a: Mesh | AbstractMesh, b: Mesh | AbstractMesh) -> bool:
-    return a.shape_tuple == b.shape_tuple and a.axis_types == b.axis_types
