@@ -428,3 +428,35 @@ def test_a_rule_may_choose_by_the_value_of_a_compiled_function():
 
     assert phlox.grad(f)(phlox.numpy.ones(2)).tolist() == [1, 1]
     assert phlox.grad(f)(phlox.numpy.zeros(2)).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("operand", ["primal", "tangent"])
+def test_callbacks_of_a_compiled_rule_are_called_once(operand):
+    def case(m, x):
+        calls = []
+
+        def count(run):
+            calls.clear()
+            run()
+            m.effects_barrier()
+            return len(calls)
+
+        f = m.custom_jvp(m.numpy.sin)
+
+        @f.defjvp
+        @m.jit
+        def rule(primals, tangents):
+            m.debug.callback(calls.append, (primals if operand == "primal" else tangents)[0])
+            return m.numpy.sin(primals[0]), m.numpy.cos(primals[0]) * tangents[0] * np.arange(3.0)
+
+        loss = lambda x: f(x).sum()
+        return [
+            count(lambda: m.grad(loss)(x)),
+            count(lambda: m.jit(m.grad(loss))(x)),
+            count(lambda: m.linearize(loss, x)[1](x)),
+            count(lambda: m.jvp(loss, (x,), (x,))),
+            count(lambda: m.hessian(loss)(x)),
+            count(lambda: m.vmap(m.grad(loss))(x)),
+        ]
+
+    both(case, X)

@@ -356,6 +356,21 @@ def dependent_results(eqn: JaxprEqn, operands: Sequence[bool]) -> list[bool]:
     return [any(operands)] * len(eqn.outvars)
 
 
+def separated(eqn: JaxprEqn, operands: Sequence[bool]) -> tuple[JaxprEqn | None, JaxprEqn]:
+    """The equation for the results that do not depend on the marked operands, and the one for those that do.
+
+    The first is None if there is nothing to compute without these operands. Its results may be operands of the second.
+    """
+    primitive = eqn.primitive
+    if primitive.separate is not None:
+        halves: tuple[JaxprEqn | None, JaxprEqn] = primitive.separate(eqn, operands)
+        return halves
+    dependent = dependent_results(eqn, operands)
+    if all(dependent):
+        return None, eqn
+    return primitive.drop_unused(eqn, [not flag for flag in dependent]), primitive.drop_unused(eqn, dependent)
+
+
 def only(items: Sequence[Any], there: Sequence[bool]) -> list[Any]:
     """The items for which `there` is true."""
     return [x for x, stays in zip(items, there, strict=True) if stays]

@@ -212,6 +212,15 @@ class Rules:
             of_programs=True,
         ),
     ]
+    separate: Annotated[
+        Any,
+        Rule(
+            "(eqn, operands) -> eqn or None, eqn",
+            "an equation for what does not depend on the marked operands, and one for the rest, which may take results "
+            "of the first. Without it `drop_unused` makes both, and the second computes anew what it needs",
+            of_programs=True,
+        ),
+    ]
     divide: Annotated[
         Any,
         Rule(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .._base.errors import DtypeError, ShapeError
@@ -14,7 +14,7 @@ from .._trace.trace import typeof
 from .array_operations import Zero, present_arrays
 from .batch import BatchAxis, Dim, place_axis, run_batched
 from .jvp import jvp
-from .linearize import linearize
+from .linearize import Linearized, linearize, separate
 from .manual_axes import as_typed_all
 from .transpose import Linear, backward_pass
 
@@ -78,46 +78,69 @@ def linearize_jaxpr(closed: ClosedJaxpr, active: tuple[bool, ...]) -> Linearized
     """Splits a Jaxpr into the primal computation and the linear derivative by the inputs marked in `active`."""
 
     def make() -> LinearizedJaxpr:
-        # Filled while `fun` is staged, with what is no output: the linear Jaxpr and the sources of its residuals.
-        record: dict[str, Any] = {}
-
-        def fun(*primals: Any) -> list[Any]:
-            result = linearize(as_function(closed), primals, active)
-            outputs = list(result.outputs)
-            sources: list[tuple[str, int]] = []
-            inputs = {id(x): i for i, x in enumerate(primals)}
-            known = {id(x): i for i, x in enumerate(outputs) if type(x) is JaxprTracer}
-            constants = []
-            for var, residual in zip(result.jaxpr.constvars, result.residuals, strict=True):
-                # A residual that is an input or an output is there already, and is not returned twice.
-                if id(residual) in inputs:
-                    sources.append(("in", inputs[id(residual)]))
-                elif id(residual) in known:
-                    sources.append(("out", known[id(residual)]))
-                elif type(residual) is JaxprTracer:
-                    known[id(residual)] = len(outputs)
-                    sources.append(("out", len(outputs)))
-                    outputs.append(residual)
-                else:
-                    # A value that is not traced, such as a number or an array from outside, becomes a constant of the
-                    # linear Jaxpr.
-                    constants.append((var, residual))
-                    continue
-                record.setdefault("residual_vars", []).append(var)
-            record["sources"], record["constants"], record["result"] = sources, constants, result
-            return outputs
-
-        primal = restage(fun, closed.in_avals, closed.jaxpr)
-        result = record["result"]
-        linear = result.jaxpr.replace(
-            constvars=[var for var, _ in record["constants"]],
-            invars=[*record.get("residual_vars", ()), *result.jaxpr.invars],
-            name=closed.jaxpr.name,
-        )
-        constants = [value for _, value in record["constants"]]
-        return LinearizedJaxpr(primal, ClosedJaxpr(linear, constants), record["sources"], result.nonzero)
+        return _split(closed, lambda primals: linearize(as_function(closed), primals, active), closed.in_avals)
 
     return memoized(closed.jaxpr, ("linearize", active, axis_env.get()), make)
+
+
+def separate_jaxpr(closed: ClosedJaxpr, is_tangent: tuple[bool, ...]) -> LinearizedJaxpr:
+    """Splits a Jaxpr that is linear in the inputs marked in `is_tangent`.
+
+    `primal` takes the other inputs, and returns the outputs that only depend on these; `linear` returns the rest.
+    """
+
+    avals = only(closed.in_avals, is_tangent)
+
+    def make() -> LinearizedJaxpr:
+        return _split(
+            closed,
+            lambda known: separate(as_function(closed), known, avals, is_tangent),
+            without(closed.in_avals, is_tangent),
+        )
+
+    return memoized(closed.jaxpr, ("separate", is_tangent, axis_env.get()), make)
+
+
+def _split(closed: ClosedJaxpr, run: Callable[[Sequence[Any]], Linearized], in_avals: Sequence[Any]) -> LinearizedJaxpr:
+    """Stages ``run(primals)``, which linearizes `closed`, as a primal and a linear Jaxpr."""
+    # Filled while `fun` is staged, with what is no output: the linear Jaxpr and the sources of its residuals.
+    record: dict[str, Any] = {}
+
+    def fun(*primals: Any) -> list[Any]:
+        result = run(primals)
+        outputs = list(result.outputs)
+        sources: list[tuple[str, int]] = []
+        inputs = {id(x): i for i, x in enumerate(primals)}
+        known = {id(x): i for i, x in enumerate(outputs) if type(x) is JaxprTracer}
+        constants = []
+        for var, residual in zip(result.jaxpr.constvars, result.residuals, strict=True):
+            # A residual that is an input or an output is there already, and is not returned twice.
+            if id(residual) in inputs:
+                sources.append(("in", inputs[id(residual)]))
+            elif id(residual) in known:
+                sources.append(("out", known[id(residual)]))
+            elif type(residual) is JaxprTracer:
+                known[id(residual)] = len(outputs)
+                sources.append(("out", len(outputs)))
+                outputs.append(residual)
+            else:
+                # A value that is not traced, such as a number or an array from outside, becomes a constant of the
+                # linear Jaxpr.
+                constants.append((var, residual))
+                continue
+            record.setdefault("residual_vars", []).append(var)
+        record["sources"], record["constants"], record["result"] = sources, constants, result
+        return outputs
+
+    primal = restage(fun, in_avals, closed.jaxpr)
+    result = record["result"]
+    linear = result.jaxpr.replace(
+        constvars=[var for var, _ in record["constants"]],
+        invars=[*record.get("residual_vars", ()), *result.jaxpr.invars],
+        name=closed.jaxpr.name,
+    )
+    constants = [value for _, value in record["constants"]]
+    return LinearizedJaxpr(primal, ClosedJaxpr(linear, constants), record["sources"], result.nonzero)
 
 
 def transpose_jaxpr(

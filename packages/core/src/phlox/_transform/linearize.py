@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .._base.source import scope
-from .._ir.jaxpr import Jaxpr, dependent_results, prune
+from .._ir.jaxpr import Atom, Jaxpr, only, prune, separated, without
 from .._ir.primitive import Primitive
 from .._trace.staging import JaxprTrace, JaxprTracer
-from .._trace.trace import Trace, bind_under, typeof
+from .._trace.trace import Trace, bind_under, current_trace, typeof
 from .array_operations import Zero, drop_zeros
 from .jvp import JVPTrace, push_forward
 
@@ -33,15 +33,16 @@ class TangentTrace(JaxprTrace):
         if not any(moving):
             return bind_under(self.parent, primitive, args, params)
         outs = super().process(primitive, args, params)
-        eqn, drop_unused = self.eqns[-1], primitive.drop_unused
         # Users' rules may call compiled functions of primals and tangents, which return primals too.
-        if drop_unused is not None and not all(dependent := dependent_results(eqn, moving)):
-            narrow = drop_unused(eqn, [not flag for flag in dependent])
-            values = dict(zip(eqn.invars, args, strict=True))
-            operands = tuple(values[v] for v in narrow.invars)
-            known = dict(zip(narrow.outvars, bind_under(self.parent, primitive, operands, narrow.params), strict=True))
-            return [known.get(v, out) for v, out in zip(eqn.outvars, outs, strict=True)]
-        return outs
+        eqn = self.eqns[-1]
+        known, linear = separated(eqn, moving)
+        if known is None:
+            return outs
+        values: dict[Atom, Any] = dict(zip(eqn.invars, args, strict=True))
+        operands = tuple(values[v] for v in known.invars)
+        results = dict(zip(known.outvars, bind_under(self.parent, primitive, operands, known.params), strict=True))
+        self.eqns[-1] = linear.replace(invars=[self.atom(results[v]) if v in results else v for v in linear.invars])
+        return [results.get(v, out) for v, out in zip(eqn.outvars, outs, strict=True)]
 
     # Constants are primal values, which this trace does not record: its parent may.
     def recorder(self) -> Any:
@@ -70,20 +71,48 @@ class Linearized(NamedTuple):
 
 def linearize(fun: Callable[..., Sequence[Any]], primals: Sequence[Any], active: Sequence[bool]) -> Linearized:
     """Linearizes flat `fun` at `primals`, with respect to the inputs marked in `active`."""
-    tangent_trace = TangentTrace("linear")
-    tangents = []
-    for i, primal in enumerate(primals):
-        aval = typeof(primal).tangent()
-        tangents.append(tangent_trace.argument(aval) if active[i] else Zero(aval))
+    avals = [typeof(x).tangent() for x in primals]
 
-    def run() -> tuple[list[Any], list[bool], Jaxpr, list[Any]]:
+    def run(arguments: list[Any]) -> tuple[list[Any], list[Any]]:
+        rest = iter(arguments)
+        tangents = [next(rest) if moves else Zero(aval) for moves, aval in zip(active, avals, strict=True)]
         # The tangent trace is current here. It becomes the parent of the jvp trace, and so receives the operations that
         # jvp rules bind.
-        outputs, out_tangents = push_forward(JVPTrace(), fun, primals, tangents)
+        return push_forward(JVPTrace(), fun, primals, tangents)
+
+    return _record(run, only(avals, active))
+
+
+def separate(
+    fun: Callable[..., Sequence[Any]], known: Sequence[Any], avals: Sequence[Any], is_tangent: Sequence[bool]
+) -> Linearized:
+    """Runs flat `fun` on the values `known` and on tangents of types `avals`, in which it is linear.
+
+    `is_tangent` tells the arguments apart. `outputs` are those that do not depend on the tangents; `jaxpr` computes the
+    other ones, marked in `nonzero`.
+    """
+
+    def run(tangents: list[Any]) -> tuple[list[Any], list[Any]]:
+        trace = current_trace.get()
+        operands = {True: iter(tangents), False: iter(known)}
+        outs = fun(*[next(operands[moves]) for moves in is_tangent])
+        depends = [type(x) is JaxprTracer and x.owner is trace for x in outs]
+        return without(outs, depends), [x if flag else Zero(typeof(x)) for x, flag in zip(outs, depends, strict=True)]
+
+    return _record(run, avals)
+
+
+def _record(run: Callable[[list[Any]], tuple[list[Any], list[Any]]], avals: Sequence[Any]) -> Linearized:
+    """Records how the tangents that ``run(tangents) -> outputs, tangents`` returns depend on those that it takes."""
+    tangent_trace = TangentTrace("linear")
+    arguments = [tangent_trace.argument(aval) for aval in avals]
+
+    def traced() -> tuple[list[Any], list[bool], Jaxpr, list[Any]]:
+        outputs, out_tangents = run(arguments)
         nonzero = [type(t) is not Zero for t in out_tangents]
         return outputs, nonzero, *tangent_trace.jaxpr(drop_zeros(out_tangents))
 
-    outputs, nonzero, jaxpr, consts = tangent_trace.run(run)
+    outputs, nonzero, jaxpr, consts = tangent_trace.run(traced)
     if outer := len(scope.get()):  # drops the outer name scopes: `stage` explains why
         for eqn in jaxpr.eqns:
             if eqn.source_info is not None:

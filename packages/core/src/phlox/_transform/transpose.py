@@ -13,7 +13,7 @@ from typing import Any
 
 from .._base.source import Replay, replays
 from .._ir.avals import ShapedArray
-from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var, dependent_results, only, recorded_x64
+from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var, recorded_x64, separated
 from .._ir.sharding_types import any_specs
 from .._trace.axes import tracked_axes
 from .array_operations import Zero, add
@@ -110,12 +110,8 @@ class _LinearProgram:
         operands = [v in self.linear for v in eqn.invars]
         if not any(operands):
             return eqn
-        is_result_linear = dependent_results(eqn, operands)
-        self.linear.update(only(eqn.outvars, is_result_linear))
-        known = None
-        if not all(is_result_linear):
-            known = eqn.primitive.drop_unused(eqn, [not flag for flag in is_result_linear])
-            eqn = eqn.primitive.drop_unused(eqn, is_result_linear)
+        known, eqn = separated(eqn, operands)
+        self.linear.update(eqn.outvars)
         # An equation that only `Unwanted` arguments reach has no cotangent to pass on.
         if any(v in self.active for v in eqn.invars if type(v) is Var):
             self.active.update(v for v in eqn.outvars if v in self.linear)

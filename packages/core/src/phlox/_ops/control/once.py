@@ -11,13 +11,19 @@ from functools import partial
 from typing import Any
 
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, dependent_outputs, narrowed, only
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var, dependent_outputs, hoist_consts, narrowed, only, without
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Body, ProgramPrimitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, fill
 from ..._transform.batch import BatchAxis, Dim
-from ..._transform.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
+from ..._transform.jaxprs import (
+    batch_jaxpr,
+    jvp_jaxpr,
+    linearize_jaxpr,
+    separate_jaxpr,
+    transpose_jaxpr,
+)
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
@@ -61,7 +67,7 @@ def runs_once(name: str, *, program: str | None = None, selectors: int = 0, **st
       **statement: further arguments of `ProgramPrimitive`.
     """
     prim = ProgramPrimitive(name, **{**(program_rules(program) if program else {}), **statement})
-    for rule, function in _RULES.items():
+    for rule, function in {**_RULES, **(_RULES_OF_ONE_PROGRAM if program else {})}.items():
         if getattr(prim, rule) is None and rule not in statement:
             setattr(prim, rule, partial(function, prim, selectors))
     return prim
@@ -160,6 +166,34 @@ def _once_dependent(prim: ProgramPrimitive, selectors: int, operands: Sequence[b
     return list(any_of([dependent_outputs(body.program.jaxpr, operands[selectors:]) for body in bodies]))
 
 
+def _once_separate(
+    prim: ProgramPrimitive, selectors: int, eqn: JaxprEqn, operands: Sequence[bool]
+) -> tuple[JaxprEqn | None, JaxprEqn]:
+    (body,) = prim.bodies(eqn.params)
+    # Most calls are wholly linear. Effects may be those of values that are known.
+    if not eqn.effects and all(dependent_outputs(body.program.jaxpr, operands)):
+        return None, eqn
+    split = separate_jaxpr(body.program, tuple(operands))
+    if not split.primal.eqns and all(split.nonzero):
+        return None, eqn
+    known = without(eqn.invars, operands)
+    outvars = without(eqn.outvars, split.nonzero)
+    outvars += [Var(aval) for aval in split.primal.out_avals[len(outvars) :]]
+    sources = {"in": known, "out": outvars}
+    residuals = [sources[kind][i] for kind, i in split.residuals]
+
+    def half(program: ClosedJaxpr, invars: Sequence[Any], outvars: Sequence[Any]) -> JaxprEqn:
+        assert prim.rebuild is not None
+        constants = [Literal(x, typeof(x)) for x in program.consts]
+        operands, params = prim.rebuild([*constants, *invars], eqn.params, [ClosedJaxpr(hoist_consts(program.jaxpr))])
+        return eqn.replace(invars=list(operands), outvars=list(outvars), params=params)
+
+    return (
+        half(split.primal, known, outvars),
+        half(split.linear, [*residuals, *only(eqn.invars, operands)], only(eqn.outvars, split.nonzero)),
+    )
+
+
 _RULES: dict[str, Callable[..., Any]] = {
     "jvp": _once_jvp,
     "linearize": _once_linearize,
@@ -168,3 +202,5 @@ _RULES: dict[str, Callable[..., Any]] = {
     "drop_unused": once_drop_unused,
     "dependent": _once_dependent,
 }
+
+_RULES_OF_ONE_PROGRAM: dict[str, Callable[..., Any]] = {"separate": _once_separate}

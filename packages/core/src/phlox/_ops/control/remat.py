@@ -199,6 +199,7 @@ checkpoint = runs_once(
     rebuild=_remat_rebuild,
     lower=_remat_lower,
     linearize=_remat_linearize,
+    separate=None,  # it would keep the values that are to be computed again
     transpose=_remat_transpose,
     eager=_remat_eager,
     keys=_remat_keys,
