@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from .._base.source import scope
 from .._ir.jaxpr import Atom, Jaxpr, only, prune, separated, without
-from .._ir.primitive import Primitive
+from .._ir.primitive import Primitive, current_trace
 from .._trace.staging import JaxprTrace, JaxprTracer
-from .._trace.trace import Trace, bind_under, current_trace, typeof
+from .._trace.trace import Trace, bind_under, typeof
 from .array_operations import Zero, drop_zeros
 from .jvp import JVPTrace, push_forward
 
