@@ -92,7 +92,9 @@ def test_every_function_is_drawn(module):
     not_drawn = of_module(path for paths in NOT_DRAWN.values() for path in paths.split())
     assert not paths - tables - not_drawn, "neither drawn nor in NOT_DRAWN"
     assert not tables - paths, "drawn, but no public function"
-    assert not not_drawn - paths, "in NOT_DRAWN, but no public function"
+    # Not of `paths`: some are of jax 0.12 only.
+    names = dir(function(phlox, module))
+    assert all(path.rpartition(".")[2] in names for path in not_drawn), "in NOT_DRAWN, but no public function"
     assert not tables & not_drawn, "drawn and in NOT_DRAWN"
 
 

@@ -177,7 +177,6 @@ PARTS = [
         call(A(4), np.array([1, 2, 3, 0], "uint8")), call(S(0.75), S(4)), call(A(3), np.int8(-3)), grad=False),
     row("numpy.frexp", call(A(2, 3)), call(A(4, low=-1e6, high=1e6)), call(Special()), call(S(3)), call(S(0.3))),
     row("numpy.modf", call(A(2, 3)), call(S(2.5)), call(A(3), None)),
-    row("numpy.modf", call(Special()), grad=False),
     *rows("numpy", "isneginf isposinf iscomplex isreal", call(A(2, 3)), call(Special()), call(S(1)), call(S(2.0)),
         call(S(1j)), grad=False),
 ]  # fmt: skip
