@@ -60,10 +60,10 @@ def test_balance_loss_spreads_the_load():
         return nn.balance_loss(state), state
 
     first = loss(params)[1]["load"].max()
-    for _ in range(300):
+    for _ in range(100):
         grads, state = phlox.jit(phlox.grad(loss, has_aux=True))(params)
-        params = phlox.tree.map(lambda p, g: p - 0.3 * g, params, grads)
-    assert first > 0.9 and state["load"].max() < 0.6
+        params = phlox.tree.map(lambda p, g: p - 0.03 * g, params, grads)
+    assert first > 0.9 and state["load"].max() < 0.4
 
 
 def test_experts_in_a_stack_with_dropout():

@@ -95,9 +95,10 @@ def linear_jvp(get_primitive: Callable[[], Primitive], operands: slice = slice(N
     """
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        out = get_primitive().bind(*primals, **params)  # before the zeros of `instantiate`, as JAX records it
         moving = list(primals)
         moving[operands] = map(instantiate, tangents[operands])
-        return get_primitive().bind(*primals, **params), get_primitive().bind(*moving, **params)
+        return out, get_primitive().bind(*moving, **params)
 
     return jvp
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from .._base.errors import DtypeError, ShapeError
@@ -76,11 +77,9 @@ class LinearizedJaxpr(NamedTuple):
 
 def linearize_jaxpr(closed: ClosedJaxpr, active: tuple[bool, ...]) -> LinearizedJaxpr:
     """Splits a Jaxpr into the primal computation and the linear derivative by the inputs marked in `active`."""
-
-    def make() -> LinearizedJaxpr:
-        return _split(closed, lambda primals: linearize(as_function(closed), primals, active), closed.in_avals)
-
-    return memoized(closed.jaxpr, ("linearize", active, axis_env.get()), make)
+    run = partial(linearize, as_function(closed), active=active)
+    key = ("linearize", active, axis_env.get())
+    return memoized(closed.jaxpr, key, partial(_split, closed, run, closed.in_avals))
 
 
 def separate_jaxpr(closed: ClosedJaxpr, is_tangent: tuple[bool, ...]) -> LinearizedJaxpr:
@@ -88,17 +87,9 @@ def separate_jaxpr(closed: ClosedJaxpr, is_tangent: tuple[bool, ...]) -> Lineari
 
     `primal` takes the other inputs, and returns the outputs that only depend on these; `linear` returns the rest.
     """
-
-    avals = only(closed.in_avals, is_tangent)
-
-    def make() -> LinearizedJaxpr:
-        return _split(
-            closed,
-            lambda known: separate(as_function(closed), known, avals, is_tangent),
-            without(closed.in_avals, is_tangent),
-        )
-
-    return memoized(closed.jaxpr, ("separate", is_tangent, axis_env.get()), make)
+    run = partial(separate, as_function(closed), avals=only(closed.in_avals, is_tangent), is_tangent=is_tangent)
+    key = ("separate", is_tangent, axis_env.get())
+    return memoized(closed.jaxpr, key, partial(_split, closed, run, without(closed.in_avals, is_tangent)))
 
 
 def _split(closed: ClosedJaxpr, run: Callable[[Sequence[Any]], Linearized], in_avals: Sequence[Any]) -> LinearizedJaxpr:
@@ -132,7 +123,8 @@ def _split(closed: ClosedJaxpr, run: Callable[[Sequence[Any]], Linearized], in_a
         record["sources"], record["constants"], record["result"] = sources, constants, result
         return outputs
 
-    primal = restage(fun, in_avals, closed.jaxpr)
+    # Not by `restage`, as functions inside of one another come here again: fewer of Python's frames on the stack.
+    primal = ClosedJaxpr(*stage(fun, in_avals, name=closed.jaxpr.name))
     result = record["result"]
     linear = result.jaxpr.replace(
         constvars=[var for var, _ in record["constants"]],

@@ -107,12 +107,9 @@ def _record(run: Callable[[list[Any]], tuple[list[Any], list[Any]]], avals: Sequ
     tangent_trace = TangentTrace("linear")
     arguments = [tangent_trace.argument(aval) for aval in avals]
 
-    def traced() -> tuple[list[Any], list[bool], Jaxpr, list[Any]]:
-        outputs, out_tangents = run(arguments)
-        nonzero = [type(t) is not Zero for t in out_tangents]
-        return outputs, nonzero, *tangent_trace.jaxpr(drop_zeros(out_tangents))
-
-    outputs, nonzero, jaxpr, consts = tangent_trace.run(traced)
+    outputs, out_tangents = tangent_trace.run(run, arguments)
+    nonzero = [type(t) is not Zero for t in out_tangents]
+    jaxpr, consts = tangent_trace.jaxpr(drop_zeros(out_tangents))
     if outer := len(scope.get()):  # drops the outer name scopes: `stage` explains why
         for eqn in jaxpr.eqns:
             if eqn.source_info is not None:

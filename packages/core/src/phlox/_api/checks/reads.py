@@ -95,7 +95,13 @@ class Read(NamedTuple):
 _NAMES = {name: number for number, name in enumerate(opcode.opname)}
 # Instructions without effect on which name is loaded. Their set depends on Python's version; missing ones count as -1.
 _SKIPPED = {_NAMES.get(name, -1) for name in ("CACHE", "PRECALL", "PUSH_NULL", "RESUME", "NOP", "COPY", "SWAP")}
-_LOCALS = {number for name, number in _NAMES.items() if name.startswith("LOAD_FAST")}
+_LOAD, _STORE = _NAMES["LOAD_FAST"], _NAMES["STORE_FAST"]
+# Python 3.13 joins two instructions on local variables in one, with an argument of four bits for each.
+_PAIRS = {
+    _NAMES.get("LOAD_FAST_LOAD_FAST", -1): (_LOAD, _LOAD),
+    _NAMES.get("STORE_FAST_LOAD_FAST", -1): (_STORE, _LOAD),
+}
+_LOCALS = {_LOAD, _NAMES.get("LOAD_FAST_CHECK", -1), _NAMES.get("LOAD_FAST_AND_CLEAR", -1)}
 _CELLS = {_NAMES.get(name, -1) for name in ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")}
 _GLOBALS = {_NAMES.get(name, -1) for name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")}
 _ATTRIBUTES = {_NAMES.get(name, -1) for name in ("LOAD_ATTR", "LOAD_METHOD")}
@@ -117,12 +123,8 @@ def chains_of(code: CodeType) -> list[Chain]:
     return cached[1]
 
 
-def _scan(code: CodeType) -> Iterator[Chain]:
-    # Locals and cells are numbered together since Python 3.11.
-    names, consts, fast = code.co_names, code.co_consts, (*code.co_varnames, *_cells(code))
-    chain: Chain | None = None
-    earlier: list[Chain] = []
-    key = MISSING
+def _instructions(code: CodeType) -> Iterator[tuple[int, int, int]]:
+    """The position, operation and argument of each instruction that has an effect on which name is loaded."""
     extended = 0
     raw = code.co_code
     # Instructions have two bytes: the number of the operation, and its argument.
@@ -130,8 +132,21 @@ def _scan(code: CodeType) -> Iterator[Chain]:
         op, arg = raw[offset], raw[offset + 1] | extended
         # An argument above 255 is preceded by its higher bytes.
         extended = arg << 8 if op == _EXTENDED else 0
-        if op in _SKIPPED or op == _EXTENDED:
-            continue
+        if op in _PAIRS:
+            first, second = _PAIRS[op]
+            yield offset, first, arg >> 4
+            yield offset, second, arg & 15
+        elif op not in _SKIPPED and op != _EXTENDED:
+            yield offset, op, arg
+
+
+def _scan(code: CodeType) -> Iterator[Chain]:
+    # Locals and cells are numbered together since Python 3.11.
+    names, consts, fast = code.co_names, code.co_consts, (*code.co_varnames, *_cells(code))
+    chain: Chain | None = None
+    earlier: list[Chain] = []
+    key = MISSING
+    for offset, op, arg in _instructions(code):
         if op == _CONSTANT and chain is not None:
             key = consts[arg]
             continue
