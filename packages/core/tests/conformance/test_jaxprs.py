@@ -139,10 +139,7 @@ FUNCTIONS = {
     "bool": (lambda m, x: x | True, V > 0),
     "selu": (lambda m, x: m.nn.selu(x), V),
     "relu": (lambda m, x: m.nn.relu(x), V),
-    "gelu": (lambda m, x: m.nn.gelu(x), V),
     "sigmoid": (lambda m, x: m.nn.sigmoid(x), V),
-    "softmax": (lambda m, x: m.nn.softmax(x), V),
-    "log_softmax": (lambda m, x: m.nn.log_softmax(x), V),
     "lax add": (lambda m, x: m.lax.add(x, x), V),
     "lax dot_general": (lambda m, x: m.lax.dot_general(x, x, (((1,), (1,)), ((), ()))), M),
     "lax dynamic_slice": (lambda m, x: m.lax.dynamic_slice(x, (1,), (2,)), V),
@@ -213,12 +210,13 @@ def _custom(m):
 #: What is differentiated and batched. Programs that are composed otherwise are left out, here as above: jax has primitives
 #: of their own for stack and split, wraps floor_divide or cumsum in jit, lifts arrays made of lists where phlox records a
 #: copy, names results of inner programs that nothing reads, and keeps zero tangents that nothing needs.
-# Not power: its exponent less one is a number, which jax's program computes.
+# Not gelu, whose value at -inf is 0, nor softmax, which takes the fast maximum: their programs are not jax's.
+# Not power: its exponent less one is a number, which jax's program computes. Not selu: the derivative of expm1 is exp.
 # Not matmul: the gradient of a product of more axes is written in the order that needs no transpose (docs/notes/programs.md).
 GRADIENTS = [
     "add", "two arguments", "broadcast", "sin cos", "square", "cube", "sqrt", "division", "negative", "abs", "sum over an axis",
     "mean", "dot", "einsum", "reshape", "transpose", "expand_dims", "broadcast_to", "slice", "reversed", "index array", "where", "clip",
-    "maximum", "stop_gradient", "closed-over array", "selu", "sigmoid", "lax integer_pow", "jit", "jit twice", "custom_jvp", "one more use",
+    "maximum", "stop_gradient", "closed-over array", "sigmoid", "lax integer_pow", "jit", "jit twice", "custom_jvp", "one more use",
 ]  # fmt: skip
 JVPS = [
     "add", "weak add", "two arguments", "broadcast", "cube", "sqrt", "division", "negative", "abs", "sum over an axis", "mean", "dot", "matmul",

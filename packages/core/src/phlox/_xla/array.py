@@ -76,8 +76,7 @@ class Array(ArrayBase, Exchange, metaclass=_ArrayType):
     # -- values
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        # With `_placement is aval` the array lies uncommitted on the first device, so nothing about its sharding has to be
-        # looked up.
+        # With `_placement is aval` the array lies uncommitted on the first device: its sharding need not be looked up.
         if dtype is None and self._placement is self.aval and self.aval.dtype.isbuiltin == 1:
             try:  # the usual case: host memory and a dtype of NumPy
                 view = np.asarray(memoryview(self._buf))
