@@ -4,6 +4,7 @@ jax is the judge, and SciPy in 64 bits over wide grids; jax compiles some of the
 few.
 """
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.special
@@ -64,10 +65,20 @@ def _grid(*axes):
     return [x.ravel() for x in np.meshgrid(*axes, indexing="ij")]
 
 
+@np.vectorize(otypes=[float])
+def _exact_erfcx(x):
+    if not np.isfinite(x):
+        return {np.inf: 0.0, -np.inf: np.inf}.get(x, np.nan)
+    with mpmath.workdps(40):
+        return float(mpmath.exp(mpmath.mpf(x) ** 2) * mpmath.erfc(x))
+
+
+#: The judge where SciPy is off: its erfcx by up to 250 units between -26 and -5.
+EXACT = {"erfcx": _exact_erfcx}
 #: Points, and how far results may be from SciPy's in units of the last place of float32 and of float64. Above 4 and 16
 #: are those where exp of a large number is rounded, or terms of a series cancel.
 DOMAINS = {
-    "erfcx": ([BOTH], 30, 16),
+    "erfcx": ([BOTH], 4, 4),
     "dawsn": ([BOTH], 4, 16),
     "exp1": ([SIZES], 4, 16),
     "expi": ([BOTH], 4, 16),
@@ -103,7 +114,7 @@ def test_whole_domain(name, dtype):
     with phlox.enable_x64(dtype == "float64"):
         mine = phlox.tree.leaves(phlox.jit(getattr(phlox.scipy.special, name))(*points))
     with np.errstate(all="ignore"):
-        theirs = getattr(scipy.special, name)(
+        theirs = EXACT.get(name, getattr(scipy.special, name))(
             *[x.astype(int if name == "expn" and not i else float) for i, x in enumerate(points)]
         )
         theirs = [y.astype(dtype).astype(float) for y in (theirs if isinstance(theirs, tuple) else (theirs,))]
