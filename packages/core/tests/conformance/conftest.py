@@ -61,10 +61,10 @@ NEWER = {
 
 #: What jax does not judge, in any version.
 JUDGED_ELSEWHERE = {
-    r"test_gradient\[.*Special\(": "derivatives at corners are judged by mpmath, see test_corners and docs/corners.md",
+    r"test_(gradient|second_derivative)\[.*Special\(": "derivatives at corners are judged by mpmath, see test_corners and docs/corners.md",
     r"test_gradient\[numpy\.linalg\.lstsq\(G\[2,2\]": "of a singular matrix, see test_rank_deficient_least_squares",
     r"\[(numpy|lax|method)\.(nan)?arg(max|min)\(.*complex64": "complex numbers have NumPy's order, which jax refuses to compile",
-    r"test_value\[(lax\.|scipy\.special\.)?(digamma|psi)\(Special": "digamma of 0 is -inf, see docs/corners.md",
+    r"\[(lax\.|scipy\.special\.)?(digamma|psi)\(Special": "digamma of 0 is -inf, see docs/corners.md",
     r"\[scipy\.special\.i[01]\(Special": "infinite at infinity, where jax has nan: see docs/corners.md",
     r"test_(value|64_bits)\[lax\.polygamma\(np\.float32\((1|2|30)\.0": "0 at infinity, where jax has nan",
     r"\[scipy\.special\.(gamma|factorial|i[01]e?)\(.*bfloat16": "rounded once from 32 bits, jax's are neighbours: see docs/corners.md",
