@@ -32,7 +32,7 @@ ADVANCED = [
     s_[np.array([0, 99, -99])], s_[:, np.array([[7], [-7]])], s_[np.array([1]), np.array([0, 1, 2])], s_[np.array(2), INTS], s_[INTS, np.array(1), :],
     s_[MASK3], s_[:, MASK4], s_[MASK34], s_[MASK3, 0], s_[MASK3, :, 0], s_[MASK34, None], s_[MASK3, np.array([0, 1])], s_[..., np.array([True, False])],
     s_[True], s_[False], s_[np.array(True)], s_[None, MASK3], s_[np.array([False] * 3)], s_[MASK3, 1:], s_[True, 1], s_[1, MASK4],
-    s_[(0, 1, 0), (2, 1, 3)], s_[:, (0, 1)], s_[(0, 2), :, [0, 1]], s_[((0, 1), (2, 1)),], s_[(True, False, True),],
+    s_[(0, 1, 0), (2, 1, 3)], s_[:, (0, 1)], s_[(0, 2), :, [0, 1]], s_[((0, 1), (2, 1)),],
     s_[(), ...], s_[:, [], None], s_[np.zeros(0, bool)], s_[np.zeros((3, 0), bool)],
 ]  # fmt: skip
 WRONG = [
@@ -279,6 +279,13 @@ def test_repeated_indices_add_up():
             row=NEAR,
             what=name,
         )
+
+
+def test_a_sequence_of_bools_inside_of_an_index_is_a_mask():
+    """As in NumPy; jax fails with an AssertionError."""
+    x, index = np.arange(12.0, dtype=np.float32).reshape(3, 4), s_[(True, False, True),]
+    np.testing.assert_array_equal(phlox.numpy.asarray(x)[index], x[index])
+    np.testing.assert_array_equal(phlox.jit(lambda x: x[index])(x), x[index])
 
 
 def test_a_traced_index_and_slice():

@@ -239,7 +239,9 @@ SCIPY = [
         twice=True),
     sci_row("hessenberg", call(A(4, 4)), call(A(2, 3, 3), calc_q=True), call(A(0, 0)), call(A(1, 1), calc_q=True), call(A(2, 3))),
     sci_row("expm", call(A(3, 3)), call(A(2, 3, 3, low=-0.1, high=0.1)), call(M(3, 3), max_squarings=0), call(A(2, 3)),
-        call(A(3, 3, low=-20, high=20), max_squarings=2), call(A(1, 1)), call(A(2, 2, dtype="int32")), call(A(3))),
+        call(A(1, 1)), call(A(2, 2, dtype="int32")), call(A(3))),
+    # Too few squarings for numbers of this size: the approximation loses a digit.
+    sci_row("expm", call(A(3, 3, low=-20, high=20), max_squarings=2), tolerance=1e-4),
     sci_row("expm", call(given(np.triu([[0.5, 1.0], [3.0, 0.2]])), upper_triangular=True)),
     sci_row("expm_frechet", call(A(3, 3), A(3, 3)), call(A(2, 2), A(2, 2), compute_expm=False), call(A(2, 2), A(3, 3)),
         call(A(3), A(3))),

@@ -323,7 +323,8 @@ def _pairs(
         if own not in x.spectrum.vectors or other in factor.spectrum.vectors:
             continue
         rest = [axis for axis in axis_maps[1 - i] if axis not in batches[1 - i]]
-        if len(rest) == 1:
+        shape = typeof(factor.primal).shape
+        if len(rest) == 1 and shape[rest[0]] == shape[other]:  # a diagonal matrix is square
             axis = other if other in factor.spectrum.slopes else rest[0]
             if axis in factor.spectrum.slopes and rest[0] not in factor.spectrum.vectors:
                 pairs.append((own, axis, axis_maps[1 - i][rest[0]], True))
