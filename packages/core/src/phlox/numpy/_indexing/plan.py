@@ -139,11 +139,9 @@ def _refuse_sequence(index: Sequence[Any]) -> None:
 def _element(x: Any) -> Any:
     """An index that is one number or array, as an int or an integer or bool array."""
     if isinstance(x, Sequence) and not isinstance(x, str):
-        if all(isinstance(item, bool) for item in x):
-            # The values of a mask must be known, and under `jit` `asarray` gives a tracer. An empty list selects nothing.
-            x = np.array(x, bool if len(x) else np.int32)
-        else:
-            x = asarray(x)
+        # Under `jit`, `asarray` gives a tracer, and the values of a mask must be known. An empty list selects nothing.
+        is_mask = all(isinstance(item, bool) for item in x)
+        x = np.array(x, bool if len(x) else np.int32) if is_mask else asarray(x)
     if isinstance(x, bool | np.bool_):
         return np.asarray(x)
     if isinstance(x, int | np.integer):
