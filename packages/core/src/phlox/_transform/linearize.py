@@ -33,6 +33,8 @@ class TangentTrace(JaxprTrace):
         if not any(moving):
             return bind_under(self.parent, primitive, args, params)
         outs = super().process(primitive, args, params)
+        if primitive.drop_unused is None:  # it holds no programs: all results depend on all operands
+            return outs
         # Users' rules may call compiled functions of primals and tangents, which return primals too.
         eqn = self.eqns[-1]
         known, linear = separated(eqn, moving)
