@@ -1,5 +1,6 @@
 """Exported functions: what they say, calls of them, derivatives, and what is refused. Other processes: tests/processes."""
 
+import dataclasses
 import collections
 import hashlib
 import json
@@ -270,6 +271,8 @@ def test_several_devices_are_those_of_a_call(fun):
         assert vjp.nr_devices == 4 and vjp.out_shardings_jax(_mesh(there)) == exported.in_shardings_jax(_mesh(there))
         with pytest.raises(DeviceError, match="on 1"):
             exported.call(X, W)
+        with pytest.raises(DeviceError, match="exported for 99 devices, and there are 8"):
+            dataclasses.replace(exported, nr_devices=99).call(X, W)
         with pytest.raises(DeviceError, match="does not match the mesh"):
             exported.in_shardings_jax(_mesh(there, ("i", "j")))
 

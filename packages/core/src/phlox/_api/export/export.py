@@ -231,7 +231,7 @@ class Exported:
           The result of the function.
 
         Raises:
-          DeviceError: the function was not exported for this platform.
+          DeviceError: the function was not exported for this platform, or for more devices than there are.
           DtypeError: an argument has another dtype.
           ShapeError: an argument has another shape.
           TreeError: the arguments have another structure.
@@ -245,6 +245,11 @@ class Exported:
             raise DeviceError(
                 f"the function {self.fun_name} was exported for {', '.join(self.platforms)}, and runs on {platform}",
                 instead=f"export(f, platforms=({', '.join(map(repr, [*self.platforms, platform]))}))",
+            )
+        if (count := devices.device_count()) < self.nr_devices:
+            raise DeviceError(
+                f"the function {self.fun_name} was exported for {self.nr_devices} devices, and there are {count}",
+                instead="export it over a smaller mesh, or run it where there are more devices",
             )
         leaves, tree = flatten((args, kwargs))
         what = f"the exported function {self.fun_name} got arguments of another structure"
