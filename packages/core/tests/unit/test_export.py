@@ -1,7 +1,7 @@
 """Exported functions: what they say, calls of them, derivatives, and what is refused. Other processes: tests/processes."""
 
-import dataclasses
 import collections
+import dataclasses
 import hashlib
 import json
 import random
