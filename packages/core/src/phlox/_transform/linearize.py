@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .._base.source import scope
-from .._ir.jaxpr import Atom, Jaxpr, only, prune, separated, without
+from .._ir.dependence import separated
+from .._ir.jaxpr import Atom, Jaxpr, only, prune, without
 from .._ir.primitive import Primitive, current_trace
 from .._trace.staging import JaxprTrace, JaxprTracer
 from .._trace.trace import Trace, bind_under, typeof

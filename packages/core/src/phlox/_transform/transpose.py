@@ -13,7 +13,8 @@ from typing import Any
 
 from .._base.source import Replay, replays
 from .._ir.avals import ShapedArray
-from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var, recorded_x64, separated
+from .._ir.dependence import separated
+from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var, recorded_x64
 from .._ir.sharding_types import any_specs
 from .._trace.axes import tracked_axes
 from .array_operations import Zero, add

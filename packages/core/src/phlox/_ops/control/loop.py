@@ -13,18 +13,9 @@ from typing import Any
 
 from ..._base.errors import DerivativeError
 from ..._ir.avals import ShapedArray
+from ..._ir.dependence import dependent_outputs
 from ..._ir.effects import ordered, refuse_io
-from ..._ir.jaxpr import (
-    ClosedJaxpr,
-    JaxprEqn,
-    dependent_outputs,
-    effects_inside,
-    hoisted,
-    memoized,
-    narrowed,
-    only,
-    prune,
-)
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoisted, memoized, narrowed, only, prune
 from ..._ir.key_uses import KeyUses, repeated
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr

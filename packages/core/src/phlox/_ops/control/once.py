@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var, dependent_outputs, hoist_consts, narrowed, only, without
+from ..._ir.dependence import dependent_outputs
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var, hoist_consts, narrowed, only, without
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Body, ProgramPrimitive
 from ..._trace.trace import typeof

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dependent_outputs, hoisted, memoized, narrowed, only, prune
+from ..._ir.dependence import dependent_outputs
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, hoisted, memoized, narrowed, only, prune
 from ..._ir.key_uses import KeyUses, repeated
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
