@@ -149,7 +149,7 @@ def test_a_report_tells_who_waits_for_whom():
         pass
     report = starved.report()
     assert (report.examples, report.batches) == (15, 5)
-    assert report.seconds >= 0.1
+    assert report.seconds >= 4 * 0.02  # the source may begin its first batch before the clock does
     assert report.share_waited > 0.9
     assert report.examples_per_second == pytest.approx(15 / report.seconds)
     busy = data.batches(np.arange(15), 3)
