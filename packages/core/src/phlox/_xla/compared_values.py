@@ -190,15 +190,19 @@ def in_memory(f: Function, x: Value) -> Value:
     if not x.aval.ndim or not x.aval.size or f.module.partitions > 1 or not cpu_only(f):
         return x
     element = shaped((1,) * x.aval.ndim, x.aval.dtype)
-    lowest = [0] * x.aval.ndim
+    start = [0] * x.aval.ndim
 
     def goes_on(g: Function, x: Value) -> list[Value]:
-        limits = f"start_indices = {i64_array(lowest)}, limit_indices = {i64_array([1] * x.aval.ndim)}"
+        limits = f"start_indices = {i64_array(start)}, limit_indices = {i64_array([1] * x.aval.ndim)}"
         first = g.op("stablehlo.slice", [x], element, f"{limits}, strides = {i64_array([1] * x.aval.ndim)}")
-        # A nan that is zero: never, but XLA does not know it.
-        is_nan, is_zero = g.compare("NE", first, first), g.compare("EQ", first, g.constant(0, element))
-        both = g.same("stablehlo.and", is_nan, is_zero)
-        return [g.unlike("stablehlo.reshape", both, shaped((), dtypes.bool_))]
+        # Never, but XLA does not know it: an integer whose lowest bit is two, or a nan that is zero.
+        if dtypes.kind(x.aval.dtype) in "iu":
+            lowest_bit = g.same("stablehlo.and", first, g.constant(1, element))
+            never = g.compare("EQ", lowest_bit, g.constant(2, element))
+        else:
+            is_nan, is_zero = g.compare("NE", first, first), g.compare("EQ", first, g.constant(0, element))
+            never = g.same("stablehlo.and", is_nan, is_zero)
+        return [g.unlike("stablehlo.reshape", never, shaped((), dtypes.bool_))]
 
     def turn(g: Function, x: Value) -> list[Value]:
         starts = [g.number(0, shaped((), dtypes.int32))] * x.aval.ndim

@@ -6,7 +6,7 @@ of jaxlib, and is the cache key on disk.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
 
 from .._base.errors import PhloxError, UnsupportedError
@@ -19,6 +19,7 @@ from .._ir.primitive import RULE_FAILURES, defined_in_phlox, parameter_error
 from . import explicit_axes
 from .compared_values import compared_values, in_memory
 from .constant_nan import may_know_nan
+from .costly_values import costly_values
 from .forms import form_for
 from .text import TOKEN, Function, Module, Value, quoted
 
@@ -81,7 +82,8 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
     def read(v: Atom) -> Value:
         return f.number(v.val, v.aval.physical) if isinstance(v, Literal) else env[v]
 
-    locate, explicit, compared = f.module.locations, f.module.explicit, f.module.compared_values
+    locate, explicit = f.module.locations, f.module.explicit
+    stored = f.module.compared_values | costly_values(jaxpr)
     apply = explicit_axes.on_parts(_apply_rule) if explicit else _apply_rule
     if explicit:
         env = {v: explicit_axes.marked(f, x, v.aval) for v, x in env.items()}
@@ -112,8 +114,8 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
                 results = apply(f, eqn, rule, operands, params)
             if explicit:
                 results = explicit_axes.split(f, eqn, results)
-            if compared and not compared.isdisjoint(outvars):
-                results = _store_compared_results(f, eqn, results)
+            if stored and not stored.isdisjoint(outvars):
+                results = _in_memory(f, eqn, results, stored)
             if primitive.multiple_results:
                 env.update(zip(outvars, results, strict=True))
             else:
@@ -135,15 +137,11 @@ def lower_computation(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> lis
     return lower_jaxpr(f, jaxpr, inputs)
 
 
-def _store_compared_results(f: Function, eqn: JaxprEqn, results: Any) -> Any:
-    """Stores in memory the results that the program compares with their own elements, as ``y >= y.max()`` does.
-
-    See `compared_values`.
-    """
+def _in_memory(f: Function, eqn: JaxprEqn, results: Any, stored: Set[Var]) -> Any:
+    """The results of an equation, of which those that are `stored` are computed once for all of their readers."""
     if not eqn.primitive.multiple_results:
         return in_memory(f, results)
-    compared = f.module.compared_values
-    return [in_memory(f, x) if v in compared else x for x, v in zip(results, eqn.outvars, strict=True)]
+    return [in_memory(f, x) if v in stored else x for x, v in zip(results, eqn.outvars, strict=True)]
 
 
 def _apply_rule(f: Function, eqn: JaxprEqn, rule: Any, operands: Sequence[Value], params: dict[str, Any]) -> Any:
