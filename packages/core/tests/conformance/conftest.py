@@ -38,6 +38,7 @@ CHANGED = {
     r"test_checkify.py::.*\[(all_checks-)?(again|thrown)\]": "a failed check is told before a nan that came earlier",
     r"test_gradient\[scipy\.special\.i0\(": "the derivative of i0 is i1, and 0 at 0",
     r"test_64_bits\[nn\.dot_product_attention": "attention scales by a number of 32 bits",
+    r"test_gradient\[scipy\.stats\.cauchy\.(ppf|isf)\(S\(0\.5": "the derivative of quantiles is 0 at the median",
     r"test_drawn_\w+\.py": "what is drawn meets many small changes of weak types and kinds of errors",
     r"test_whole_domain\[factorial-float32": "factorial is nearer",
     r"test_every_primitive_of_jax_lax_has_a_name": "there are further primitives",
@@ -56,6 +57,7 @@ NEWER = {
     r"test_gradient\[.*linalg\.cholesky\(": "the derivative of cholesky is of the triangle that is read",
     r"test_value\[lax\.igammac?\(np\.float32\(inf\)": "igamma(inf, x) is 0, not nan",
     r"test_sampler(_of_many_keys)?\[multinomial": "the shape of a multinomial is without the axis of categories",
+    r"test_value\[scipy\.stats\.uniform\.cdf\(S\(": "cdf of a Python number is weak, as it is under jit",
     r"\[numpy\.nan(quantile|percentile|median)\(A\[0": "nan-quantiles of no elements are nan",
 }
 
@@ -70,6 +72,10 @@ JUDGED_ELSEWHERE = {
     r"\[scipy\.special\.i[01]\(Special": "infinite at infinity, where jax has nan: see docs/corners.md",
     r"test_(value|64_bits)\[lax\.polygamma\(np\.float32\((1|2|30)\.0": "0 at infinity, where jax has nan",
     r"\[scipy\.special\.(gamma|factorial|i[01]e?)\(.*bfloat16": "rounded once from 32 bits, jax's are neighbours: see docs/corners.md",
+    r"\[numpy\.kron\(.*bool": "kron of bools is NumPy's, where jax refuses NumPy arrays and takes its own",
+    r"\[numpy\.vander\(A\[3\],0\)-uint": "a matrix without columns, where jax converts -1 to an unsigned integer",
+    r"test_gradient\[scipy\.stats\.gumbel_[lr]\.(log)?pdf\(.*:float32": "jax multiplies by a float0 and raises",
+    r"test_gradient\[numpy\.pad\(A\[3\],\(7, 8\),.*'odd'.*bfloat16": "sums of twenty terms of both signs, rounded in another order",
     r"\[(lax|numpy)\.exp2\(Special.*float16": "exp2 of half precision is rounded once, see test_exp2_of_half_precision",
 }
 

@@ -77,3 +77,36 @@ def test_entropy_of_the_poisson_distribution():
         mine = np.asarray(phlox.scipy.stats.poisson.entropy(mu))
     np.testing.assert_allclose(mine[:9], scipy.stats.poisson.entropy(mu[:9]), rtol=1e-9)
     np.testing.assert_allclose(mine[9:], [0.5 * np.log(2 * np.pi * np.e * 1e4) - 1 / 12e4, np.nan, np.nan], rtol=1e-9)
+
+
+#: the derivative of each function by x, from the density and the probabilities at and above x
+SLOPES = {
+    "cdf": lambda pdf, cdf, sf: pdf,
+    "sf": lambda pdf, cdf, sf: -pdf,
+    "logcdf": lambda pdf, cdf, sf: pdf / cdf,
+    "logsf": lambda pdf, cdf, sf: -pdf / sf,
+}
+SLOPE_CASES = [
+    (name, function)
+    for name in [*(name for name in DOMAINS if hasattr(getattr(scipy.stats, name), "pdf")), "gennorm"]
+    for function in SLOPES
+    if hasattr(getattr(phlox.scipy.stats, name), function)
+]
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(("name", "function"), SLOPE_CASES)
+def test_slopes_of_probabilities_are_densities(name, function):
+    x = X[np.isfinite(X) & (abs(X) < 20)]
+    for shape in DOMAINS[name][0] if name in DOMAINS else [(0.5,), (1.0,), (2.0,)]:
+        theirs = getattr(scipy.stats, name)(*shape)
+        with phlox.enable_x64(True), np.errstate(all="ignore"):
+            f = getattr(getattr(phlox.scipy.stats, name), function)
+            mine = np.asarray(phlox.vmap(phlox.grad(lambda x, f=f, shape=shape: f(x, *map(float, shape))))(x))
+            expected = SLOPES[function](*[getattr(theirs, part)(x) for part in ("pdf", "cdf", "sf")])
+            ends = np.isin(x, theirs.support())
+        # Where the logarithm is that of 0 its slope is not defined; at the ends densities jump.
+        compared = np.isfinite(expected) & ~ends
+        np.testing.assert_allclose(
+            mine[compared], expected[compared], rtol=1e-6, atol=1e-25, err_msg=f"{name}.{function}{shape}"
+        )

@@ -136,6 +136,8 @@ def _gamma_fraction(ax: Formula, x: Formula, a: Formula, active: Formula, eps: f
         far = change > eps if part is Part.VALUE else dchange > eps
         return [active & far, count, *_keep(active, [ans, y, z, *shifted, new], old)]
 
+    # q1 is zero for a = x + 2, which is never active, and its quotient would reach the derivative as nan.
+    a, x = active.where(a, 1.0), active.where(x, 1.0)
     y = 1.0 - a
     z = x + y + 1.0
     zero = x.full(0)

@@ -34,11 +34,18 @@ def _log_density(z: Any, a: Any, b: Any, scale: Any) -> Any:
     return _where_valid(a, b, jnp.where(outside, -jnp.inf, out))
 
 
+def _below(z: Any, a: Any, b: Any) -> Any:
+    # As for the density: the derivative at the ends may be infinite.
+    inside = (z > 0) & (z < 1)
+    share = betainc(a, b, jnp.where(inside, z, 0.5))
+    return _where_valid(a, b, jnp.where(inside, share, jnp.where(z <= 0, 0, jnp.where(z >= 1, 1, jnp.nan))))
+
+
 logpdf = beta.logpdf(_log_density, result=0.547)
 pdf = beta.pdf(result=1.728)
-cdf = beta.cdf(lambda z, a, b: _where_valid(a, b, betainc(a, b, jnp.clip(z, 0, 1))), result=0.525)
+cdf = beta.cdf(_below, result=0.525)
 # I(b, a, 1 - z) = 1 - I(a, b, z), without cancellation where it is small
-sf = beta.sf(lambda z, a, b: _where_valid(a, b, betainc(b, a, 1 - jnp.clip(z, 0, 1))), result=0.475)
+sf = beta.sf(lambda z, a, b: _below(1 - z, b, a), result=0.475)
 logcdf = beta.logcdf(result=-0.645)
 logsf = beta.logsf(result=-0.744)
 

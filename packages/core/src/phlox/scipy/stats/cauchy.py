@@ -33,7 +33,7 @@ def _log_one_plus_square(z: Any) -> Any:
 def _log_below(z: Any) -> Any:
     """The logarithm of `cdf`, from the smaller of the two tails."""
     share = jnp.arctan2(jnp.ones_like(z), jnp.abs(z)) / np.pi
-    return jnp.where(z > 0, jnp.log1p(-share), jnp.log(share))
+    return jnp.where(z >= 0, jnp.log1p(-share), jnp.log(share))
 
 
 def _quantile(q: Any) -> Any:

@@ -22,13 +22,20 @@ def gennorm(x: ArrayLike, beta: ArrayLike) -> Any:
     """
 
 
+def _log_density(x: Any, beta: Any) -> Any:
+    return jnp.log(0.5 * beta) - gammaln(1 / beta) - jnp.abs(x) ** beta
+
+
 def _below(x: Any, beta: Any) -> Any:
     # The smaller tail is computed: it keeps its digits, and 1 less at most 1/2 does not cancel.
-    half = 0.5 * gammaincc(1 / beta, jnp.abs(x) ** beta)
-    return jnp.where(x > 0, 1 - half, half)
+    middle = x == 0
+    half = 0.5 * gammaincc(1 / beta, jnp.abs(jnp.where(middle, 1, x)) ** beta)
+    # Its derivative at 0 is infinity times 0. There the line has the right one, the density.
+    half = jnp.where(middle, 0.5 - x * jnp.exp(_log_density(jnp.zeros_like(x), beta)), half)
+    return jnp.where(x >= 0, 1 - half, half)
 
 
-logpdf = gennorm.logpdf(lambda x, beta: jnp.log(0.5 * beta) - gammaln(1 / beta) - jnp.abs(x) ** beta, result=-0.944)
+logpdf = gennorm.logpdf(_log_density, result=-0.944)
 pdf = gennorm.pdf(result=0.389)
 cdf = gennorm.cdf(_below, result=0.742)
 

@@ -20,7 +20,7 @@ def laplace(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
 def _below(z: Any) -> Any:
     # The smaller tail is computed: it keeps its digits, and 1 less at most 1/2 does not cancel.
     half = 0.5 * jnp.exp(-jnp.abs(z))
-    return jnp.where(z > 0, 1 - half, half)
+    return jnp.where(z >= 0, 1 - half, half)
 
 
 logpdf = laplace.logpdf(lambda z, scale: -(jnp.abs(z) + jnp.log(2 * scale)), result=-1.193)
