@@ -301,6 +301,8 @@ kernel(
 
 kernel("uniform 1e6", lambda m: m.random.uniform(m.random.key(0), (1_000_000,)), torch=lambda t: t.rand(1_000_000),
        numpy=lambda n: _DRAWN.random(1_000_000, np.float32))  # fmt: skip
+kernel("normal 1e5 x 3", lambda m: m.random.normal(m.random.key(0), (100_000, 3)), torch=lambda t: t.randn(100_000, 3),
+       numpy=lambda n: _DRAWN.standard_normal((100_000, 3), np.float32))  # fmt: skip
 kernel("gamma 1e5", lambda m: m.random.gamma(m.random.key(0), 2.5, (100_000,)),
        torch=lambda t: t._standard_gamma(t.full((100_000,), 2.5)),
        numpy=lambda n: _DRAWN.gamma(2.5, size=100_000))  # fmt: skip
