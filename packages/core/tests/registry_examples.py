@@ -576,6 +576,7 @@ def examples() -> dict[str, list[Example]]:
         "igamma": _binary(0.5, 4.0),
         "igammac": _binary(0.5, 4.0),
         "igamma_grad_a": _binary(0.5, 4.0),
+        "igamma_second_a": _binary(0.5, 4.0),
         "igamma_density": _binary(0.5, 4.0),
         "regularized_incomplete_beta": [
             Example((floats(3, low=0.5, high=3), floats(3, low=0.5, high=3), floats(3, low=0.1, high=0.9)), {}),
@@ -584,6 +585,10 @@ def examples() -> dict[str, list[Example]]:
         "betainc_grad": [
             Example((floats(3, low=0.5, high=3), floats(3, low=0.5, high=3), floats(3, low=0.1, high=0.9)), {"by": by})
             for by in (0, 1)
+        ],
+        "betainc_second": [
+            Example((np.float64(2), np.float64(0.5), floats(2, 3, low=0.1, high=0.9)), {"by": by, "then": then})
+            for by, then in ((0, 0), (0, 1), (1, 1))
         ],
         "reduce_precision": [Example((floats(3),), {"exponent_bits": 11, "mantissa_bits": 52}, ((0,),))],
         "cummax": [Example((distinct(3, 5),), {"axis": 0, "reverse": r}) for r in (False, True)],

@@ -207,6 +207,34 @@ def test_betainc_has_derivatives_at_its_limits():
     np.testing.assert_allclose(by_b, -by_a, atol=1e-6)
 
 
+#: functions with shape parameters, of mpmath, and points, some with whole numbers, where continued fractions end
+HESSIANS = {
+    "gammainc": (
+        lambda a, x: mpmath.gammainc(a, 0, x, regularized=True),
+        [(0.1, 0.3), (1.0, 1.0), (2.5, 3.0), (3.0, 1.0), (20.0, 25.0), (100.0, 110.0), (0.01, 5.0)],
+    ),
+    "gammaincc": (lambda a, x: mpmath.gammainc(a, x, regularized=True), [(0.5, 0.5), (2.0, 1e-3), (5.0, 8.0)]),
+    "betainc": (
+        lambda a, b, x: mpmath.betainc(a, b, 0, x, regularized=True),
+        [(0.5, 0.5, 0.3), (1.0, 1.0, 0.4), (2.0, 3.0, 0.4), (2.0, 3.0, 0.7), (2.5, 0.7, 0.9), (30.0, 20.0, 0.55)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HESSIANS)
+def test_second_derivatives_by_parameters(name):
+    """Those that jax lacks (7922, 15487)."""
+    exact, points = HESSIANS[name]
+    for dtype, x64 in (("float32", False), ("float64", True)):
+        with phlox.enable_x64(x64), mpmath.workdps(30):
+            hessian = phlox.jit(phlox.hessian(lambda p: getattr(special, name)(*p)))
+            for point in points:
+                orders = np.eye(len(point), dtype=int)
+                expected = [[float(mpmath.diff(exact, point, tuple(map(int, i + j)))) for i in orders] for j in orders]
+                bound = 2e3 * np.finfo(dtype).eps * np.abs(expected).max()
+                np.testing.assert_allclose(hessian(np.asarray(point, dtype)), expected, atol=bound, rtol=0)
+
+
 @pytest.mark.parametrize("order", [0, 1])
 def test_modified_bessel_functions(order):
     """Up to the largest number, and derivatives of all orders at 0, where those of exp(abs(x)) have kinks.

@@ -16,7 +16,7 @@ from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Var, memoized
 _COSTLY = frozenset((
     "random_bits", "random_split", "random_fold_in", "threefry2x32", "erf_inv", "lgamma", "lgamma_of_xla", "digamma",
     "polygamma", "zeta", "bessel_i0e", "bessel_i1e", "igamma", "igammac", "igamma_density", "igamma_grad_a",
-    "regularized_incomplete_beta", "betainc_grad",
+    "igamma_second_a", "regularized_incomplete_beta", "betainc_grad", "betainc_second",
 ))  # fmt: skip
 #: Operations that are computed in the loops of their readers, as those of one elementwise operation are
 _FUSED = frozenset((

@@ -257,8 +257,11 @@ def _by_a(part: Part) -> Callable[..., Formula]:
 
 
 def _log_power(log: Formula, exponent: Formula) -> Formula:
-    """The logarithm of a power: 0 for exponent 0, also where `log` is infinite."""
-    return exponent.equals(0.0).where(0.0, exponent * log)
+    """The logarithm of a power: 0 for exponent 0, also where `log` is infinite.
+
+    There alone, as the derivative by the exponent is `log` at 0 too."""
+    endless = exponent.equals(0.0) & abs(log).equals(math.inf)
+    return exponent * endless.where(0.0, log)
 
 
 def _density(a: Formula, x: Formula, info: Any) -> Formula:
@@ -270,6 +273,17 @@ def _density(a: Formula, x: Formula, info: Any) -> Formula:
     near = divides.where(near / x, near)
     large = (a >= STIRLING) & (x > 0.0)
     return large.where(exp(_if_any(large, a, lambda: [log_gamma_factor(a, x)])[0]) / x, near)
+
+
+def _slope(function: Callable[[Formula], Formula], at: Formula, limits: Formula) -> Formula:
+    """The derivative of a formula through its loops: 0 at `limits`, nan where the value is nan."""
+    (out,), (slope,) = jvp(lambda x: [function(Formula(x)).x], [at.x], [at.full(1).x])
+    return Formula(out).is_nan.where(Formula(out), limits.where(0.0, Formula(slope)))
+
+
+def _twice_by_a(a: Formula, x: Formula, info: Any) -> Formula:
+    by_a = _by_a(Part.DERIVATIVE)
+    return _slope(lambda a: by_a(a, x, info), a, x.equals(0.0) | x.equals(np.inf))
 
 
 def _density_slope(t: Any, out: Any, slope: Formula) -> Any:
@@ -312,7 +326,17 @@ igammac = binary(
         lambda t, a, x, out: e.neg(e.mul(t, igamma_density(a, x))),
     ),
 )
-igamma_grad_a = binary("igamma_grad_a", lowered_as(_with_limits(_by_a(Part.DERIVATIVE))), accepts=FLOAT)
+#: the derivative of igamma by a, and the second one
+igamma_grad_a = binary(
+    "igamma_grad_a",
+    lowered_as(_with_limits(_by_a(Part.DERIVATIVE))),
+    accepts=FLOAT,
+    tangents=(
+        lambda t, a, x, out: e.mul(t, igamma_second_a(a, x)),
+        lambda t, a, x, out: _density_slope(t, igamma_density(a, x), log(Formula(x)) - Formula(digamma(a))),
+    ),
+)
+igamma_second_a = binary("igamma_second_a", lowered_as(_with_limits(_twice_by_a)), accepts=FLOAT)
 
 #: the derivative of a sample of the gamma distribution with respect to its parameter; for arrays of equal shapes
 sample_derivative = _with_limits(_by_a(Part.SAMPLE))
@@ -425,7 +449,7 @@ def _betainc(a: Formula, b: Formula, x: Formula, info: Any, fraction: Callable[.
     return wrong.where(np.nan, one.where(1.0, zero.where(0.0, value)))
 
 
-def _beta_types(*avals: ShapedArray, by: int = 0) -> ShapedArray:
+def _beta_types(*avals: ShapedArray, **_: int) -> ShapedArray:
     name = "regularized_incomplete_beta"
     check_kind(name, avals[0], FLOAT)
     return shaped(broadcast_shape(name, avals), same_dtype(name, avals), all(a.weak_type for a in avals))
@@ -438,18 +462,24 @@ def _beta_lower(f: Function, *args: Value) -> Value:
 
 def _beta_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     out = regularized_incomplete_beta(*primals)
-    shape = typeof(out).shape
     # The derivative by x is a formula, those by a and b are loops.
     rules: list[Callable[..., Any]] = [
         functools.partial(betainc_grad, by=0),
         functools.partial(betainc_grad, by=1),
         _beta_density,
     ]
+    return out, _beta_tangent(rules, primals, tangents, out)
+
+
+def _beta_tangent(
+    rules: Sequence[Callable[..., Any]], primals: Sequence[Any], tangents: Sequence[Any], out: Any
+) -> Any:
+    """The tangent of `out`, whose derivatives by its operands the rules compute."""
     total: Any = Zero(typeof(out).tangent())
     for rule, t in zip(rules, tangents, strict=True):
         if type(t) is not Zero:
-            total = add(total, e.mul(rule(*primals), repeat_to(t, shape)))
-    return out, total
+            total = add(total, e.mul(rule(*primals), repeat_to(t, typeof(out).shape)))
+    return total
 
 
 def _beta_density(*operands: Any) -> Any:
@@ -469,18 +499,54 @@ def _beta_by(a: Formula, b: Formula, x: Formula, info: Any, by: int) -> Formula:
     parameters = [a, b]
     at = parameters[by]
 
-    def function(parameter: Any) -> list[Any]:
-        parameters[by] = Formula(parameter)
+    def function(parameter: Formula) -> Formula:
+        parameters[by] = parameter
         # The loop is not run again under `jvp`: a line with its value and slope stands in for it.
-        return [_betainc(parameters[0], parameters[1], x, info, lambda *_: value + slope * (parameters[by] - at)).x]
+        return _betainc(parameters[0], parameters[1], x, info, lambda *_: value + slope * (parameter - at))
 
-    (out,), (moved,) = jvp(function, [at.x], [one.x])
-    limits = x.equals(0.0) | x.equals(1.0)  # there the value is 0 or 1
-    return Formula(out).is_nan.where(Formula(out), limits.where(0.0, Formula(moved)))
+    return _slope(function, at, x.equals(0.0) | x.equals(1.0))  # there the value is 0 or 1
+
+
+def _beta_twice_by(a: Formula, b: Formula, x: Formula, info: Any, by: int, then: int) -> Formula:
+    """The derivative by both of two parameters, the operands number `by` and `then`."""
+
+    def derived(by: int, then: int) -> Formula:
+        parameters = [a, b]
+
+        def function(parameter: Formula) -> Formula:
+            parameters[then] = parameter
+            return _beta_by(parameters[0], parameters[1], x, info, by)
+
+        return _slope(function, parameters[then], x.equals(0.0) | x.equals(1.0))
+
+    if by == then:
+        return derived(by, then)
+    # By the second parameter of the fraction first, which is a whole number where the fraction ends: then the loop of
+    # `_beta_by` goes on.
+    return _is_fast(a, b, x).where(derived(1, 0), derived(0, 1))
 
 
 def _beta_grad_lower(f: Function, *args: Value, by: int) -> Value:
     return lowered_as(_with_limits(_beta_by))(f, *[fit(f, x, f.out.shape) for x in args], by=by)
+
+
+def _beta_grad_jvp(primals: Sequence[Any], tangents: Sequence[Any], by: int) -> tuple[Any, Any]:
+    out = betainc_grad(*primals, by=by)
+
+    def density_slope(*operands: Any) -> Any:
+        # The derivative of the logarithm of the density by one of its parameters
+        a, b, x = (Formula(repeat_to(v, typeof(out).shape)) for v in operands)
+        power = log1p(-x) if by else log(x)
+        slope = power - Formula(digamma((b if by else a).x)) + Formula(digamma((a + b).x))
+        return e.mul(_beta_density(*operands), slope.x)
+
+    rules: list[Callable[..., Any]]
+    rules = [*(functools.partial(betainc_second, by=by, then=then) for then in (0, 1)), density_slope]
+    return out, _beta_tangent(rules, primals, tangents, out)
+
+
+def _beta_second_lower(f: Function, *args: Value, by: int, then: int) -> Value:
+    return lowered_as(_with_limits(_beta_twice_by))(f, *[fit(f, x, f.out.shape) for x in args], by=by, then=then)
 
 
 regularized_incomplete_beta = Primitive(
@@ -498,7 +564,18 @@ betainc_grad = Primitive(
     "betainc_grad",
     types=_beta_types,
     lower=_beta_grad_lower,
+    jvp=_beta_grad_jvp,
     batch=elementwise_batch(lambda: betainc_grad),
+    pad=pad_elementwise,
+    nan_checked=True,
+)
+
+#: the derivative of betainc_grad by its operand number `then`, 0 or 1
+betainc_second = Primitive(
+    "betainc_second",
+    types=_beta_types,
+    lower=_beta_second_lower,
+    batch=elementwise_batch(lambda: betainc_second),
     pad=pad_elementwise,
     nan_checked=True,
 )
