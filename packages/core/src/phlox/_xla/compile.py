@@ -20,6 +20,7 @@ from . import disk
 from .bindings import parse
 from .cpu_emitter import Overrides
 from .devices import Device
+from .vector_width import processor
 
 JaxRuntimeError = native.JaxRuntimeError
 JAXLIB_VERSION = __version__
@@ -234,20 +235,10 @@ def _cache_key(text: str, settings: Any, client: Any, devices: tuple[Device, ...
 
 @functools.cache
 def _environment() -> str:
-    """The parts of the cache key besides program and options: jaxlib's version, XLA_FLAGS, and the processor."""
+    """The parts of the cache key besides program and options: jaxlib's version, XLA_FLAGS, and the processor.
+
+    A home folder may be shared by machines: code for AVX-512 ends a process on a processor without it.
+    """
     import platform
 
-    return "\n".join([JAXLIB_VERSION, os.environ.get("XLA_FLAGS", ""), platform.machine(), _processor()])
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            # A home folder may be shared by machines: code for AVX-512 ends a process on a processor without it.
-            lines = [line.strip() for line in file if line.startswith(("model name", "flags", "Features"))]
-        # Each core repeats the lines, in any order of flags.
-        return "\n".join(sorted(set(lines)))
-    except OSError:
-        import platform
-
-        return platform.processor()
+    return "\n".join([JAXLIB_VERSION, os.environ.get("XLA_FLAGS", ""), platform.machine(), processor()])

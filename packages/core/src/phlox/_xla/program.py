@@ -48,6 +48,7 @@ from .sharding import (
 from .signals import RunChecks, may_rerun, required_checks
 from .text import Module, quoted, unreduced_text
 from .transfer import result_handler
+from .vector_width import vector_options
 
 
 class Program:
@@ -228,7 +229,7 @@ class Lowering(NamedTuple):
     located: Callable[[], tuple[str, Module]]
     name: str
     checks: RunChecks | None
-    #: compiler options that jaxlib may lack, see `emitter_options`
+    #: compiler options that jaxlib may lack, see `emitter_options` and `vector_options`
     default_options: Overrides
     #: the kind of memory of each result that is not in the default memory of its device; empty if all are
     memory_kinds: Sequence[str | None]
@@ -399,7 +400,9 @@ def lower(
         located=functools.partial(write, locations=True),
         name=name,
         checks=required_checks(jaxpr, name, None if mark_keys else keys_observer),
-        default_options=emitter_options(jaxpr) if assignment.devices[0].platform == "cpu" else (),
+        default_options=(*emitter_options(jaxpr), *vector_options(jaxpr))
+        if assignment.devices[0].platform == "cpu"
+        else (),
         memory_kinds=[kinds.get(v) for v in jaxpr.outvars] if kinds else (),
         jaxpr=jaxpr,
         donated=donated,
