@@ -112,7 +112,14 @@ def _machine() -> str:
     names = ("jax", "torch", "numpy", "numba")
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
     today = datetime.datetime.now(tz=datetime.UTC).date()
-    cores = os.cpu_count()
-    return (
-        f"Measured on {today}: {platform.machine()}, {cores} cores, Python {platform.python_version()}, {versions}.\n"
-    )
+    cores = f"{platform.machine()}, {os.cpu_count()} cores{_vectors()}"
+    return f"Measured on {today}: {cores}, Python {platform.python_version()}, {versions}.\n"
+
+
+def _vectors() -> str:
+    """The widest vectors of the processor, which decide about the times of functions of elements."""
+    try:
+        features = Path("/proc/cpuinfo").read_text(errors="replace").split()
+    except OSError:
+        return ""
+    return next((f" with {name}" for flag, name in (("avx512f", "AVX-512"), ("avx2", "AVX2")) if flag in features), "")
