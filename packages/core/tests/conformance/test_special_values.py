@@ -235,6 +235,11 @@ def test_second_derivatives_by_parameters(name):
                 np.testing.assert_allclose(hessian(np.asarray(point, dtype)), expected, atol=bound, rtol=0)
 
 
+def test_derivatives_by_parameters_at_zero():
+    for f in (phlox.lax.random_gamma_grad, phlox.lax.igamma_grad_a, special.gammainc):
+        assert float(f(1.5, 0.0)) == float(phlox.grad(f)(1.5, 0.0)) == 0
+
+
 @pytest.mark.parametrize("order", [0, 1])
 def test_modified_bessel_functions(order):
     """Up to the largest number, and derivatives of all orders at 0, where those of exp(abs(x)) have kinks.

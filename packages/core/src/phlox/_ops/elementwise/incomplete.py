@@ -240,6 +240,7 @@ def _by_a(part: Part) -> Callable[..., Formula]:
     def formula(a: Formula, x: Formula, info: Any) -> Formula:
         eps = float(info.eps)
         none = x.equals(0.0)
+        x = none.where(1.0, x)  # the logarithm of 0 would reach the derivative
         wrong = (x < 0.0) | (a <= 0.0)
         missing = a.is_nan | x.is_nan
         upper = (x > 1.0) & (x > a)
