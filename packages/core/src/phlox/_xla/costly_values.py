@@ -4,20 +4,23 @@ XLA on CPUs computes an operand in the loop of its reader: again in each loop th
 positions that one turn reads. That saves memory traffic for arithmetic, and multiplies the time of a cipher or of a
 series, whose long code LLVM then does not vectorize. `lower_jaxpr` passes such values through `in_memory`: normal
 samples of shape (100000, 3) and their sums along an axis take 0.1 of the time.
+
+Stored are the bits and the keys, which JAX computes in a loop of their own, so that what follows is rounded as in JAX.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from .._ir.jaxpr import Jaxpr, JaxprEqn, Var, memoized
 
-from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Var, memoized
-
-#: Operations that take more than 1 ns for an element on one core
-_COSTLY = frozenset((
-    "random_bits", "random_split", "random_fold_in", "threefry2x32", "erf_inv", "lgamma", "lgamma_of_xla", "digamma",
-    "polygamma", "zeta", "bessel_i0e", "bessel_i1e", "igamma", "igammac", "igamma_density", "igamma_grad_a",
-    "igamma_second_a", "regularized_incomplete_beta", "betainc_grad", "betainc_second",
+#: Operations of which one element takes more than 1 ns on one core: ciphers, whose results are stored always, and
+#: functions.
+_CIPHERS = frozenset(("random_bits", "random_split", "random_fold_in"))
+_FUNCTIONS = frozenset((
+    "erf_inv", "lgamma", "lgamma_of_xla", "digamma", "polygamma", "zeta", "bessel_i0e", "bessel_i1e", "igamma",
+    "igammac", "igamma_density", "igamma_grad_a", "igamma_second_a", "regularized_incomplete_beta", "betainc_grad",
+    "betainc_second",
 ))  # fmt: skip
+_COSTLY = _CIPHERS | _FUNCTIONS
 #: Operations that are computed in the loops of their readers, as those of one elementwise operation are
 _FUSED = frozenset((
     "integer_pow", "pow", "select_n", "clamp", "convert_element_type", "bitcast_convert_type", "round", "log2", "log10",
@@ -25,11 +28,10 @@ _FUSED = frozenset((
     "transpose", "rev", "slice", "split", "concatenate", "pad", "random_wrap", "random_unwrap", "random_clone",
 ))  # fmt: skip
 #: Operations that read several positions for one of the result: reductions, whose turns over a short axis are unrolled,
-#: and concatenations, in which each part is a function that is not inlined. `rem` of integers is not vectorized, and a
-#: cipher in its loop would not be either.
+#: and concatenations, in which each part is a function that is not inlined.
 _READS_SEVERAL = frozenset((
     "concatenate", "pad", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or", "argmax",
-    "argmin", "dot_general", "rem",
+    "argmin", "dot_general",
 ))  # fmt: skip
 #: Fewer elements are computed in less time than the loop takes that stores them.
 _LEAST = 1024
@@ -43,7 +45,7 @@ def costly_values(jaxpr: Jaxpr) -> frozenset[Var]:
 
 
 def _classified(jaxpr: Jaxpr) -> tuple[frozenset[Var], frozenset[Var]]:
-    """The costly variables of a Jaxpr: those that are to be stored, and those that one reader computes."""
+    """The costly variables of a Jaxpr: those that are to be stored, and values of functions that a reader computes."""
     return memoized(jaxpr, "costly values", lambda: _classify(jaxpr) if _has_costly(jaxpr) else _NONE)
 
 
@@ -69,30 +71,23 @@ def _program(eqn: JaxprEqn) -> Jaxpr:
 
 
 def _classify(jaxpr: Jaxpr) -> tuple[frozenset[Var], frozenset[Var]]:
-    reads = _reads(jaxpr)
+    read = {v for eqn in jaxpr.eqns for v in eqn.invars}
+    read_at_several = {v for eqn in jaxpr.eqns if eqn.primitive.name in _READS_SEVERAL for v in eqn.invars}
     stored: set[Var] = set()
-    costly: set[Var] = set()
+    functions: set[Var] = set()
     for eqn in jaxpr.eqns:
         primitive, results = eqn.primitive, eqn.outvars
+        if primitive.name in _CIPHERS:
+            stored.update(v for v in results if v in read and v.aval.physical.size >= _LEAST)
+            continue
         if primitive.program is not None:
             inner = _program(eqn)
             results = [v for v, x in zip(results, inner.outvars, strict=True) if x in _classified(inner)[1]]
-        elif primitive.name not in _COSTLY:
+        elif primitive.name not in _FUNCTIONS:
             is_fused = primitive.operation is not None or primitive.name in _FUSED
-            if not is_fused or costly.isdisjoint(eqn.invars):
+            if not is_fused or functions.isdisjoint(eqn.invars):
                 continue
-        several = [v for v in results if reads[v] > 1 and v.aval.physical.size >= _LEAST]
+        several = [v for v in results if v in read_at_several and v.aval.physical.size >= _LEAST]
         stored.update(several)
-        costly.update(set(results).difference(several))
-    return frozenset(stored), frozenset(costly)
-
-
-def _reads(jaxpr: Jaxpr) -> Counter[Atom]:
-    """How often each variable is read, with 2 for an equation that reads several positions, or in a loop of its own."""
-    reads: Counter[Atom] = Counter(jaxpr.outvars)
-    for eqn in jaxpr.eqns:
-        primitive = eqn.primitive
-        several = primitive.name in _READS_SEVERAL or primitive.name in _COSTLY or primitive.holds_programs
-        for v in set(eqn.invars):
-            reads[v] += 2 if several else 1
-    return reads
+        functions.update(set(results).difference(several))
+    return frozenset(stored), frozenset(functions)
