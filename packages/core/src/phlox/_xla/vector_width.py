@@ -17,7 +17,7 @@ _WIDTH = "xla_cpu_prefer_vector_width"
 #: Programs with smaller arrays gain nothing.
 _LEAST = 4096
 #: Operations that sum products, in another order with wide vectors. Programs with them keep the bits of JAX: a training
-#: that differs in the last one writes another loss after some steps. Convolutions would take twice as long to compile.
+#: that differs in the last bit differs in its loss after some steps. Convolutions would take twice as long to compile.
 _SUMS = frozenset((
     "dot_general", "ragged_dot_general", "conv_general_dilated", "fft", "reduce_sum", "reduce_prod", "reduce", "cumsum",
     "cumprod", "cumlogsumexp", "reduce_window", "reduce_window_sum", "scatter-add", "scatter-mul",
