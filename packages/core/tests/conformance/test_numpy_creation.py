@@ -249,3 +249,9 @@ def test_arrays_like_a_weak_type_are_strong(name):
     make = lambda m: getattr(m.numpy, name.removeprefix("numpy."))(m.eval_shape(lambda: 1.0))
     assert not make(phlox).weak_type
     assert not make(jax).weak_type
+
+
+def test_vander_without_columns():
+    x = np.array([1, 2, 3], np.uint16)
+    mine = phlox.numpy.vander(x, 0)
+    assert (mine.shape, mine.dtype) == (np.vander(x, 0).shape, np.uint16)

@@ -171,3 +171,9 @@ def test_out_sharding(name):
         np.testing.assert_array_equal(found, expected)
         with pytest.raises((ValueError, TypeError)):
             LAID_OUT[name](f, phlox.P("b"))
+
+
+def test_kron_of_bools():
+    x, y = np.array([[True, False]]), np.array([[True], [True]])
+    np.testing.assert_array_equal(phlox.numpy.kron(x, y), np.kron(x, y))
+    assert phlox.numpy.kron(x, y).dtype == bool

@@ -110,3 +110,21 @@ def test_slopes_of_probabilities_are_densities(name, function):
         np.testing.assert_allclose(
             mine[compared], expected[compared], rtol=1e-6, atol=1e-25, err_msg=f"{name}.{function}{shape}"
         )
+
+
+@pytest.mark.parametrize("name", ["gumbel_l", "gumbel_r"])
+def test_slopes_of_densities_by_arrays(name):
+    """By location and scale, which jax fails to compute."""
+    f, x, loc, scale = (
+        getattr(phlox.scipy.stats, name).logpdf,
+        0.4,
+        np.array([[-0.2], [0.1]]),
+        np.array([0.5, 0.9, 2.0]),
+    )
+    with phlox.enable_x64(True):
+        total = lambda *xs: f(*xs).sum()
+        slopes = phlox.grad(total, (0, 1, 2))(x, loc, scale)
+        along = [np.float64(0.3), np.array([[0.7], [-0.4]]), np.array([0.2, -0.5, 0.6])]
+        ends = [float(total(*(v + s * t for v, t in zip((x, loc, scale), along, strict=True)))) for s in (1e-5, -1e-5)]
+        slope = sum(float((np.asarray(g) * t).sum()) for g, t in zip(slopes, along, strict=True))
+    assert slope == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-7)

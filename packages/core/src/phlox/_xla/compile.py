@@ -20,7 +20,7 @@ from . import disk
 from .bindings import parse
 from .cpu_emitter import Overrides
 from .devices import Device
-from .vector_width import processor
+from .platforms import processor
 
 JaxRuntimeError = native.JaxRuntimeError
 JAXLIB_VERSION = __version__

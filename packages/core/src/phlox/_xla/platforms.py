@@ -1,6 +1,9 @@
-"""Which platform a module is compiled for, which lowering rules ask that write another form for some platform."""
+"""Which platform a module is compiled for, which lowering rules ask that write another form for some platform, and
+the processor of this machine."""
 
 from __future__ import annotations
+
+import functools
 
 from .devices import default_backend
 from .text import Function
@@ -17,3 +20,17 @@ def platform_of(f: Function) -> str:
 def cpu_only(f: Function) -> bool:
     """Whether the program runs on CPUs and nowhere else."""
     return not f.module.portable and platform_of(f) == "cpu"
+
+
+@functools.cache
+def processor() -> str:
+    """The model and the features of the processor, as Linux lists them; elsewhere its name."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            lines = [line.strip() for line in file if line.startswith(("model name", "flags", "Features"))]
+        # Each core repeats the lines, in any order of flags.
+        return "\n".join(sorted(set(lines)))
+    except OSError:
+        import platform
+
+        return platform.processor()

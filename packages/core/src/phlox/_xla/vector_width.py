@@ -12,6 +12,7 @@ import os
 
 from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
 from .cpu_emitter import Overrides
+from .platforms import processor
 
 _WIDTH = "xla_cpu_prefer_vector_width"
 #: Programs with smaller arrays gain nothing.
@@ -52,17 +53,3 @@ def _properties(jaxpr: Jaxpr) -> tuple[bool, bool]:
 @functools.cache
 def _has_wide_vectors() -> bool:
     return "avx512_vbmi2" in processor().split()
-
-
-@functools.cache
-def processor() -> str:
-    """The model and the features of the processor, as Linux lists them; elsewhere its name."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            lines = [line.strip() for line in file if line.startswith(("model name", "flags", "Features"))]
-        # Each core repeats the lines, in any order of flags.
-        return "\n".join(sorted(set(lines)))
-    except OSError:
-        import platform
-
-        return platform.processor()

@@ -41,11 +41,18 @@ def _below(z: Any, a: Any, b: Any) -> Any:
     return _where_valid(a, b, jnp.where(inside, share, jnp.where(z <= 0, 0, jnp.where(z >= 1, 1, jnp.nan))))
 
 
+def _above(z: Any, a: Any, b: Any) -> Any:
+    # I(b, a, 1 - z) = 1 - I(a, b, z). Above the mean the first has the digits of a small tail; far below it 1 - z is
+    # rounded to 1, where the slope is another.
+    low = z < a / (a + b)
+    share = _below(jnp.where(low, z, 1 - z), jnp.where(low, a, b), jnp.where(low, b, a))
+    return jnp.where(low, 1 - share, share)
+
+
 logpdf = beta.logpdf(_log_density, result=0.547)
 pdf = beta.pdf(result=1.728)
 cdf = beta.cdf(_below, result=0.525)
-# I(b, a, 1 - z) = 1 - I(a, b, z), without cancellation where it is small
-sf = beta.sf(lambda z, a, b: _below(1 - z, b, a), result=0.475)
+sf = beta.sf(_above, result=0.475)
 logcdf = beta.logcdf(result=-0.645)
 logsf = beta.logsf(result=-0.744)
 
