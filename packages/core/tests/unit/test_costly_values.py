@@ -23,6 +23,7 @@ PROGRAMS = {
     "function": (lambda x: lax.lgamma(x) + 1, ROWS, 0),
     "function of a function": (lambda x: jnp.sqrt(lax.erf_inv(x)) + lax.erf_inv(x), ROWS, 0),
     "largest in rows": (lambda x: (2 * lax.erf_inv(x)).max(1), ROWS, 1),
+    "broadcast in a sum": (lambda x: (ROWS / x[:, :1, None] ** 1.5).sum(1), ROWS, 1),
     "cheap": (lambda x: jnp.concatenate([jnp.exp(x), x]), ROWS, 0),
 }
 

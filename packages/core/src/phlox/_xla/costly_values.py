@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from .._ir.jaxpr import Jaxpr, JaxprEqn, Var, memoized
 
-#: Operations of which one element takes more than 1 ns on one core: ciphers, whose results are stored always, and
+#: Operations of which one element takes 1 ns or more on one core: ciphers, whose results are stored always, and
 #: functions.
 _CIPHERS = frozenset(("random_bits", "random_split", "random_fold_in"))
 _FUNCTIONS = frozenset((
     "erf_inv", "lgamma", "lgamma_of_xla", "digamma", "polygamma", "zeta", "bessel_i0e", "bessel_i1e", "igamma",
-    "igammac", "igamma_density", "igamma_grad_a", "igamma_second_a", "regularized_incomplete_beta", "betainc_grad",
+    "igammac", "pow", "igamma_density", "igamma_grad_a", "igamma_second_a", "regularized_incomplete_beta", "betainc_grad",
     "betainc_second",
 ))  # fmt: skip
 _COSTLY = _CIPHERS | _FUNCTIONS
 #: Operations that are computed in the loops of their readers, as those of one elementwise operation are
 _FUSED = frozenset((
-    "integer_pow", "pow", "select_n", "clamp", "convert_element_type", "bitcast_convert_type", "round", "log2", "log10",
+    "integer_pow", "select_n", "clamp", "convert_element_type", "bitcast_convert_type", "round", "log2", "log10",
     "logaddexp", "stop_gradient", "reduce_precision", "copy", "name", "reshape", "squeeze", "broadcast_in_dim",
     "transpose", "rev", "slice", "split", "concatenate", "pad", "random_wrap", "random_unwrap", "random_clone",
 ))  # fmt: skip
