@@ -17,8 +17,8 @@ from .._ir.jaxpr import Jaxpr, JaxprEqn, Var, memoized
 _CIPHERS = frozenset(("random_bits", "random_split", "random_fold_in"))
 _FUNCTIONS = frozenset((
     "erf_inv", "lgamma", "lgamma_of_xla", "digamma", "polygamma", "zeta", "bessel_i0e", "bessel_i1e", "igamma",
-    "igammac", "pow", "igamma_density", "igamma_grad_a", "igamma_second_a", "regularized_incomplete_beta", "betainc_grad",
-    "betainc_second",
+    "igammac", "igamma_density", "igamma_grad_a", "igamma_second_a", "regularized_incomplete_beta", "betainc_grad",
+    "betainc_second", "pow",
 ))  # fmt: skip
 _COSTLY = _CIPHERS | _FUNCTIONS
 #: Operations that are computed in the loops of their readers, as those of one elementwise operation are
