@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes docs/corners.md: how each function answers at the corners of its operands.
 
-python scripts/corners.py              all functions, some minutes
-python scripts/corners.py NAME ...     the differences of these functions from the truth
+python scripts/corners.py              all rows, some minutes
+python scripts/corners.py NAME ...     the rows of these functions, after printing their differences from the truth
 
 Needs what 3rdparty/dev.txt lists. packages/core/tests/conformance/test_corners.py compares.
 """
@@ -31,5 +31,4 @@ def tell(names: list[str]) -> None:
 if __name__ == "__main__":
     if sys.argv[1:]:
         tell(sys.argv[1:])
-    else:
-        corner_page.PAGE.write_text(corner_page.page())
+    corner_page.PAGE.write_text(corner_page.page(sys.argv[1:] or corner_page.FUNCTIONS))

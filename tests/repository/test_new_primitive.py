@@ -16,6 +16,7 @@ from phlox import lax
 assert float(lax.cube(2.0)) == 8
 assert phlox.vmap(phlox.grad(lax.cube))(phlox.numpy.array([1.0, 2.0])).tolist() == [3, 12]
 assert abs(float(lax.log_cosh(1000.0)) - 999.3069) < 1e-3
+assert phlox.grad(lax.squared_difference, (0, 1))(3.0, 1.0) == (4, -4)
 assert float(phlox.grad(phlox.grad(lax.log_cosh))(0.0)) == 1
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import jaxlib
@@ -48,7 +49,7 @@ the corners is on the [page on special functions](special-functions.md).
 The table is that of jaxlib {jaxlib} on a CPU. A cell with a dot has no difference from the truth. A letter is a
 difference that is explained below the table: `a` of values, `a'` of first derivatives, `a''` of second ones. A cell
 without anything does not exist: the function does not take such operands. A test computes a tenth of the rows each day, and fails if a cell has a difference without a letter.
-`python scripts/corners.py` writes this page, `python scripts/corners.py numpy.exp2` prints the differences of a row.
+`python scripts/corners.py` writes this page, `python scripts/corners.py numpy.exp2` one row, and prints its differences.
 
 """
 
@@ -79,19 +80,17 @@ def cells(name: str) -> tuple[dict[str, set[str]], list[corners.Difference]]:
     return marks, unexplained
 
 
-def row(name: str, marks: dict[str, set[str]]) -> str:
-    texts = [" ".join(sorted(marks[c])) or "·" if c in marks else "" for c in corners.COLUMNS]
-    return f"| `{name}` | {' | '.join(texts)} |"
-
-
-def page() -> str:
-    """The whole page. Raises if a difference has no decision, or a decision no difference."""
-    rows, missing, letters = [], [], set()
+def page(names: Collection[str] = FUNCTIONS) -> str:
+    """The page, with new rows for these functions. Raises if a difference has no decision, or a decision no difference."""
+    known, table, missing, letters = rows(), [], [], set()
     for name in FUNCTIONS:
-        marks, unexplained = cells(name)
-        missing += unexplained
-        letters |= {mark.rstrip("'") for of_corner in marks.values() for mark in of_corner}
-        rows.append(row(name, marks))
+        texts = known.get(name)
+        if texts is None or name in names:
+            marks, unexplained = cells(name)
+            missing += unexplained
+            texts = [" ".join(sorted(marks[c])) or "·" if c in marks else "" for c in corners.COLUMNS]
+        letters |= {mark.rstrip("'") for cell in texts for mark in cell.split()}
+        table.append(f"| `{name}` | {' | '.join(texts)} |")
     if missing:
         raise SystemExit("differences without a decision:\n" + "\n".join(map(str, missing)))
     unused = {d.letter for d in DECISIONS} - letters
@@ -99,6 +98,6 @@ def page() -> str:
         raise SystemExit(f"decisions without a difference: {sorted(unused)}")
     calls = f"{round(sum(corners.count_of(name) for name in FUNCTIONS), -3):,}"
     top = _TOP.format(count=len(FUNCTIONS), calls=calls, jaxlib=jaxlib.__version__, **corners.TOLERANCE)
-    table = [f"| function | {' | '.join(corners.COLUMNS)} |", f"|---|{'---|' * len(corners.COLUMNS)}", *rows]
+    head = [f"| function | {' | '.join(corners.COLUMNS)} |", f"|---|{'---|' * len(corners.COLUMNS)}"]
     reasons = [f"- **{d.letter}**: {d.reason}" for d in sorted(DECISIONS, key=lambda d: d.letter)]
-    return top + "\n".join([*table, "", "## The differences", "", *reasons]) + "\n"
+    return top + "\n".join([*head, *table, "", "## The differences", "", *reasons]) + "\n"

@@ -6,7 +6,7 @@ sharp; the tests run in x64 mode.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,13 +104,30 @@ FORMULAS: dict[str, tuple[float, float, Callable[..., Any], *tuple[dict[str, Any
     "erfc": (-2.0, 2.0, scipy.special.erfc),
     "erf_inv": (-0.9, 0.9, scipy.special.erfinv),
 }
+#: Functions of two operands: the range of both, the function, and the operands that it is linear in, together or alone.
+FORMULAS_OF_TWO: dict[str, tuple[float, float, Callable[..., Any], *tuple[tuple[int, ...], ...]]] = {
+    "add": (-2.0, 2.0, np.add, (0, 1)),
+    "add_any": (-2.0, 2.0, np.add, (0, 1)),
+    "sub": (-2.0, 2.0, np.subtract, (0, 1)),
+    "mul": (-2.0, 2.0, np.multiply, (0,), (1,)),
+    "div": (0.5, 2.0, np.divide, (0,)),
+    "rem": (0.6, 3.0, np.fmod),
+    "pow": (0.3, 2.0, np.power),
+    "max": (-2.0, 2.0, np.maximum),
+    "min": (-2.0, 2.0, np.minimum),
+    "atan2": (-2.0, 2.0, np.arctan2),
+    "logaddexp": (-2.0, 2.0, np.logaddexp),
+    "igamma": (0.5, 4.0, scipy.special.gammainc),
+    "igammac": (0.5, 4.0, scipy.special.gammaincc),
+}
 
 
 def _unary(low: float = -2.0, high: float = 2.0, **params: Any) -> list[Example]:
     return [Example((floats(3, 2, low=low, high=high),), params), Example((floats(low=low, high=high),), params)]
 
 
-def _binary(low: float = -2.0, high: float = 2.0, linear: tuple[tuple[int, ...], ...] = ()) -> list[Example]:
+def _binary(low: float = -2.0, high: float = 2.0, linear: Sequence[tuple[int, ...]] = ()) -> list[Example]:
+    linear = tuple(linear)
     x, y = distinct(3, 2), distinct(3, 2, seed=1) + 0.1
     if low >= 0:
         x, y = floats(3, 2, low=low, high=high), floats(3, 2, low=low, high=high, seed=1)
@@ -486,17 +503,12 @@ def examples() -> dict[str, list[Example]]:
     sum_like = ((0, 1),)
     mat, vec, cube = floats(3, 4), floats(4), floats(2, 3, 4)
     found: dict[str, list[Example]] = {
-        **{name: _binary() for name in ("eq", "ne", "lt", "le", "gt", "ge", "max", "min", "atan2")},
+        **{name: _binary(low, high, linear) for name, (low, high, _, *linear) in FORMULAS_OF_TWO.items()},
+        **{name: _binary() for name in ("eq", "ne", "lt", "le", "gt", "ge", "eq_to", "lt_to", "le_to")},
+        **{name: _binary(0.5, 4.0) for name in ("igamma_grad_a", "igamma_second_a", "igamma_density")},
         **{name: _bits() for name in ("and", "or", "xor")},
         **{name: _bits(True) for name in ("shift_left", "shift_right_logical", "shift_right_arithmetic")},
         **{name: [Example((ints(3, 2),), {})] for name in ("not", "population_count", "clz")},
-        "add": _binary(linear=sum_like),
-        "add_any": _binary(linear=sum_like),
-        "sub": _binary(linear=sum_like),
-        "mul": _binary(linear=((0,), (1,))),
-        "div": _binary(low=0.5, linear=((0,),)),
-        "rem": _binary(low=0.6, high=3.0),
-        "pow": _binary(low=0.3, high=2.0),
         "nextafter": [Example((floats(3), floats(3, seed=1)), {})],
         "complex": [Example((floats(3), floats(3, seed=1)), {}, sum_like)],
         "neg": [Example((floats(3, 2),), {}, ((0,),))],
@@ -565,7 +577,6 @@ def examples() -> dict[str, list[Example]]:
         "cumsum": [Example((floats(3, 5),), {"axis": 1, "reverse": r}, ((0,),)) for r in (False, True)],
         "cumprod": [Example((floats(3, 5),), {"axis": 1, "reverse": r}) for r in (False, True)],
         "cumlogsumexp": [Example((floats(3, 5),), {"axis": 0, "reverse": r}) for r in (False, True)],
-        "logaddexp": _binary(),
         "lgamma": _unary(0.3, 4.0),
         "lgamma_of_xla": _unary(0.3, 4.0),
         "digamma": _unary(0.5, 4.0),
@@ -573,11 +584,6 @@ def examples() -> dict[str, list[Example]]:
         "bessel_i1e": [Example((distinct(3, 8),), {})],
         "polygamma": [Example((np.array([0.0, 1.0, 2.0]), floats(3, low=0.5, high=4.0)), {}, fixed=(0,))],
         "zeta": [Example((floats(3, low=1.5, high=4.0), floats(3, low=0.5, high=4.0)), {})],
-        "igamma": _binary(0.5, 4.0),
-        "igammac": _binary(0.5, 4.0),
-        "igamma_grad_a": _binary(0.5, 4.0),
-        "igamma_second_a": _binary(0.5, 4.0),
-        "igamma_density": _binary(0.5, 4.0),
         "regularized_incomplete_beta": [
             Example((floats(3, low=0.5, high=3), floats(3, low=0.5, high=3), floats(3, low=0.1, high=0.9)), {}),
             Example((np.float64(2), np.float64(0.5), floats(2, 3, low=0.1, high=0.9)), {}),
@@ -636,9 +642,6 @@ def examples() -> dict[str, list[Example]]:
             )
         ],
         "mulhi": _bits(),
-        "eq_to": _binary(),
-        "lt_to": _binary(),
-        "le_to": _binary(),
         "common_count": [Example((np.int32(3),), {}, fixed=(0,))],
         "safe_rows": [Example((np.ones(3, bool), floats(3)), {"axes": (0,), "row": 0}, ((1,),))],
         # The mask is not mapped: alone, it gives the test for all rows together.

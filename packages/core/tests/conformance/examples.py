@@ -43,7 +43,7 @@ from conformance import (
 )
 from conformance.harness import A, Special, _slots, case_of, inputs
 from conformance.programs import PROGRAMS, F
-from registry_examples import FORMULAS
+from registry_examples import FORMULAS, FORMULAS_OF_TWO
 
 TESTS = [
     test_numpy_elementwise,
@@ -158,17 +158,19 @@ def accepted(example):
 
 
 def _program_of_formula(path):
-    """A call of a function that JAX lacks, with the operand that the table of formulas has for it."""
+    """A call of a function that JAX lacks, with operands from the range that the tables of formulas have for it."""
     module, _, name = path.rpartition(".")
     if not has_formula(module, name):
         return []
-    low, high, _, *params = FORMULAS[name]
-    return [(lambda m, x: getattr(getattr(m, module), name)(x, **dict(*params)), (F(4, low=low, high=high),))]
+    low, high, _, *params = FORMULAS.get(name) or FORMULAS_OF_TWO[name]
+    operands = [F(4, low=low, high=high, seed=seed) for seed in range(1 if name in FORMULAS else 2)]
+    params = dict(*params) if name in FORMULAS else {}
+    return [(lambda m, *xs: getattr(getattr(m, module), name)(*xs, **params), tuple(operands))]
 
 
 def has_formula(module, name):
-    """Whether the table of formulas, in place of jax, says what a function of `phlox.lax` or `phlox.numpy` computes."""
-    return module in ("lax", "numpy") and name in FORMULAS and not hasattr(getattr(jax, module), name)
+    """Whether the tables of formulas, in place of jax, say what a function of `phlox.lax` or `phlox.numpy` computes."""
+    return module in ("lax", "numpy") and name in FORMULAS | FORMULAS_OF_TWO and not hasattr(getattr(jax, module), name)
 
 
 @functools.cache

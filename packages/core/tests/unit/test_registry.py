@@ -27,7 +27,7 @@ from phlox._transform.array_operations import Zero, instantiate
 from phlox._transform.spectra import tangent_of
 from phlox._transform.transpose import Linear
 from phlox._xla.array import physical
-from registry_examples import ELSEWHERE, FORMULAS, WITH_KEYS, examples
+from registry_examples import ELSEWHERE, FORMULAS, FORMULAS_OF_TWO, WITH_KEYS, examples
 
 
 @functools.cache
@@ -179,9 +179,9 @@ def test_declared_types_are_those_of_the_compiled_result(name):
             assert value.dtype == aval.physical.dtype
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("name", FORMULAS | FORMULAS_OF_TWO)
 def test_values_are_those_of_the_formula(name):
-    formula = FORMULAS[name][2]
+    formula = (FORMULAS | FORMULAS_OF_TWO)[name][2]
     for example in table()[name]:
         (value,) = outputs(name, example.args, example.params)
         np.testing.assert_allclose(value, formula(*example.args, **example.params), rtol=1e-12)

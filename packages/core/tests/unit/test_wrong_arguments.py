@@ -117,6 +117,11 @@ NAMED = {
     "conv_general_permutations of two words": lambda: phlox.lax.conv_general_permutations(("NHWC", "HWIO")),
     "padding for a window that stands still": lambda: phlox.lax.padtype_to_pads((5,), (2,), (0,), "SAME"),
     "rem of bools": lambda: phlox.lax.rem(True, True),
+    "round by an unknown method": lambda: phlox.lax.round(1.0, 7),
+    "index_take of one axis of two": lambda: phlox.lax.index_take(EYES[0], [np.array([0])], (0, 1)),
+    "argnums": lambda: phlox.grad(lambda x: x, argnums=0.5)(1.0),
+    "static_argnums": lambda: phlox.jit(lambda x: x, static_argnums=0.0),
+    "static_argnames": lambda: phlox.jit(lambda x: x, static_argnames=3),
 }
 
 
@@ -125,3 +130,65 @@ def test_named_calls(name):
     with pytest.raises(errors.PhloxError) as raised:
         NAMED[name]()
     assert not isinstance(raised.value, errors.CompilationError)
+
+
+IMAGE, KERNEL = np.ones((1, 1, 4), np.float32), np.ones((1, 1, 2), np.float32)
+CONV_DIMS = ("NHC", "HIO", "NHC")
+#: functions of a number in a parameter that takes whole ones
+WHOLE = {
+    "slice": lambda n: phlox.lax.slice(jnp.arange(4), (n,), (3,)),
+    "slice, limit": lambda n: phlox.lax.slice(jnp.arange(4), (0,), (n,)),
+    "slice, stride": lambda n: phlox.lax.slice(jnp.arange(4), (0,), (3,), (n,)),
+    "transpose": lambda n: phlox.lax.transpose(EYES[0], (n, 0)),
+    "rev": lambda n: phlox.lax.rev(EYES[0], (n,)),
+    "pad": lambda n: phlox.lax.pad(jnp.arange(4.0), 0.0, ((n, 0, 0),)),
+    "broadcast_in_dim": lambda n: phlox.lax.broadcast_in_dim(jnp.arange(4), (2, 4), (n,)),
+    "top_k": lambda n: phlox.lax.top_k(jnp.arange(4), n),
+    "reduce": lambda n: phlox.lax.reduce(EYES[0], 0.0, phlox.lax.add, (n,)),
+    "ppermute": lambda n: phlox.vmap(lambda x: phlox.lax.ppermute(x, "i", [(0, n), (1, 0)]), axis_name="i")(EYES[0]),
+    "collapse": lambda n: phlox.lax.collapse(EYES[0], n),
+    "conv": lambda n: phlox.lax.conv(IMAGE, KERNEL, (n,), "SAME"),
+    "conv, padding": lambda n: phlox.lax.conv(IMAGE, KERNEL, (1,), [(n, 0)]),
+    "conv, dilation": lambda n: phlox.lax.conv_general_dilated(IMAGE, KERNEL, (1,), "SAME", rhs_dilation=(n,)),
+    "conv, groups": lambda n: phlox.lax.conv_general_dilated(IMAGE, KERNEL, (1,), "SAME", feature_group_count=n),
+    "patches": lambda n: phlox.lax.conv_general_dilated_patches(IMAGE, (n,), (1,), "SAME"),
+    "reduce_window": lambda n: phlox.lax.reduce_window(jnp.arange(4.0), 0.0, phlox.lax.add, (n,), (1,), "SAME"),
+    "reduce_window, stride": lambda n: phlox.lax.reduce_window(jnp.ones(4), 0.0, phlox.lax.add, (2,), (n,), "SAME"),
+    "index_take": lambda n: phlox.lax.index_take(EYES[0], [np.array([0])], (n,)),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_whole_numbers(name):
+    WHOLE[name](np.int64(1))
+    for number in (1.0, 1.5, np.float32(1)):
+        with pytest.raises((errors.ArgumentError, errors.OptionError), match=r"integer|pair of numbers"):
+            WHOLE[name](number)
+
+
+#: functions of one number for each axis, where there is one axis
+PER_AXIS = {
+    "conv": lambda n: phlox.lax.conv(IMAGE, KERNEL, n, "VALID"),
+    "conv_transpose": lambda n: phlox.lax.conv_transpose(
+        IMAGE, KERNEL, n, "SAME", dimension_numbers=("NCH", "IOH", "NCH")
+    ),
+    "conv_transpose, dilation": lambda n: phlox.lax.conv_transpose(
+        IMAGE, KERNEL, (1,), "SAME", rhs_dilation=n, dimension_numbers=("NCH", "IOH", "NCH")
+    ),
+    "conv_shape_tuple": lambda n: phlox.lax.conv_shape_tuple((8, 3, 10), (4, 3, 3), n, "VALID"),
+    "conv_shape_tuple, pairs": lambda n: phlox.lax.conv_shape_tuple((8, 3, 10), (4, 3, 3), n, [(0, 0)]),
+    "conv_transpose_shape_tuple": lambda n: phlox.lax.conv_transpose_shape_tuple(
+        (8, 10, 3), (3, 3, 4), n, "SAME", CONV_DIMS
+    ),
+    "reduce_window": lambda n: phlox.lax.reduce_window(
+        jnp.ones(4), 0.0, phlox.lax.add, (2,), (1,), "SAME", window_dilation=n
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PER_AXIS)
+def test_one_number_for_each_axis(name):
+    PER_AXIS[name]((1,))
+    for numbers in ((), (1, 1)):
+        with pytest.raises(errors.ShapeError):
+            PER_AXIS[name](numbers)

@@ -6,6 +6,7 @@ Errors name the function and the argument. lax, numpy and the modules built on t
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,28 @@ def integer(function: str, name: str, value: Any) -> int:
             argument=name,
             value=value,
         ) from None
+
+
+def integers(function: str, name: str, values: Iterable[Any]) -> tuple[int, ...]:
+    """A parameter that lists integers, as a tuple. Raises `ArgumentError` if one of them is no integer."""
+    values = tuple(values)
+    try:
+        return tuple([as_length(n) for n in values])
+    except TypeError:
+        return tuple([integer(function, name, n) for n in values])
+
+
+def per_axis(function: str, name: str, numbers: Iterable[Any] | None, count: int) -> tuple[int, ...]:
+    """A parameter with an integer for each of `count` axes that a window slides along, as a tuple; None means 1."""
+    if numbers is None:
+        return (1,) * count
+    numbers = integers(function, name, numbers)
+    if len(numbers) != count:
+        raise ShapeError(
+            f"{function} window and {name} must have the same number of dimensions, got {name}={numbers} "
+            f"for {count} axes"
+        )
+    return numbers
 
 
 def as_shape(shape: Shape, function: str = "") -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, ShardingTypeError
 from .._ir import dtypes
 from .._ir.avals import typeof_value
-from .._ir.jaxpr import ClosedJaxpr, Var, memoized
+from .._ir.jaxpr import ClosedJaxpr, Var, memoized, with_constants
 from .._operands.promotion import to_dtype
 from .._ops.control import branch
 from .._ops.elementwise import logic
@@ -181,12 +181,12 @@ def switch(
         raise DtypeError(f"switch: Index type must be an integer, got {aval.short}")
     last = len(branches) - 1
     if not isinstance(index, Tracer):
-        where: Any = np.int32(min(max(int(index), 0), last))  # type: ignore[arg-type]
+        branch_index: Any = np.int32(min(max(int(index), 0), last))  # type: ignore[arg-type]
     else:
         # StableHLO's `case` takes the last branch for every index out of range, a negative one included.
-        where = logic.clamp(np.int32(0), to_dtype(index, dtypes.int32), np.int32(last))
+        branch_index = logic.clamp(np.int32(0), to_dtype(index, dtypes.int32), np.int32(last))
     roles = [f"branch {i}" for i in range(len(branches))]
-    return choice("switch", branches, roles, where, operands, batching=batching)
+    return choice("switch", branches, roles, branch_index, operands, batching=batching)
 
 
 def choice(
@@ -205,17 +205,17 @@ def choice(
     funs, operands = closed_over(funs, operands)
 
     leaves, tree = operands_of(function, originals[-1], operands)
-    apart = typeof(index).vma
-    if apart:  # devices take different branches: what a derivative adds up over all of them, it must add up outside
-        leaves = [_apart(x, apart) for x in leaves]
+    index_axes = typeof(index).vma
+    if index_axes:  # Devices take different branches: what a derivative adds up over them, it must add up outside.
+        leaves = [_vary_along(x, index_axes) for x in leaves]
     avals = [typeof(x) for x in leaves]
     # Of a known predicate too all branches are traced, and their types compared.
     staged_branches = {i: staged(function, roles[i], funs[i], tree, avals) for i in order}
-    read: dict[Ref, Any] = {}
-    if apart:
+    initial_values: dict[Ref, Any] = {}
+    if index_axes:
         refs = [ref for one in staged_branches.values() for ref in one.refs]
-        read = dict(zip(refs, values(refs), strict=True))
-    while any(widen_refs(one.closed.jaxpr, apart, True) for one in staged_branches.values()):
+        initial_values = dict(zip(refs, values(refs), strict=True))
+    while any(widen_refs(one.closed.jaxpr, index_axes, True) for one in staged_branches.values()):
         staged_branches = {i: staged(function, roles[i], funs[i], tree, avals) for i in order}
     programs = [staged_branches[i] for i in range(len(funs))]
     first = programs[0]
@@ -229,10 +229,10 @@ def choice(
     _check_types(function, programs, roles)
     closed = [one.closed for one in programs]
     consts_of = [one.consts for one in programs]
-    if apart:
-        consts_of = [[_apart(c, apart) for c in consts] for consts in consts_of]
-        closed = [_taking_apart(program, apart) for program in closed]
-    closed = _varying_alike(closed, apart)
+    if index_axes:
+        consts_of = [[_vary_along(c, index_axes) for c in consts] for consts in consts_of]
+        closed = [_with_varying_inputs(program, index_axes) for program in closed]
+    closed = _with_equal_varying_axes(closed, index_axes)
     # With one branch there is no choice, so it is written into the program.
     if len(closed) == 1:
         outs = eval_jaxpr(closed[0].jaxpr, [], *consts_of[0], *leaves)
@@ -243,19 +243,13 @@ def choice(
     consts: list[Any] = []
     branches = tuple(closed)
     if any(one.consts for one in programs):
-        opened = [_opened(program, consts) for consts, program in zip(consts_of, closed, strict=True)]
+        opened = [with_constants(program, consts) for consts, program in zip(consts_of, closed, strict=True)]
         consts, branches = branch.with_shared_constants(opened, order)
     outs = iter(branch.cond.bind(index, *consts, *leaves, **branch.cond_params(branches, batching)))
-    for ref, value in read.items():
+    for ref, value in initial_values.items():
         if not any(ref in accesses(one.closed.jaxpr).written for one in programs):
             write_all([ref], [value])  # which does not vary outside of the branches
     return first.out_tree.unflatten([next(outs) if i is None else as_array_or_tracer(leaves[i]) for i in returned])
-
-
-def _opened(program: ClosedJaxpr, consts: list[Any]) -> ClosedJaxpr:
-    """A closed jaxpr with `consts`, from one whose leading inputs are the constants."""
-    width, invars = len(consts), program.jaxpr.invars
-    return ClosedJaxpr(program.jaxpr.replace(constvars=invars[:width], invars=invars[width:]), consts)
 
 
 def _returned(branches: Sequence[ClosedJaxpr], widths: Sequence[int]) -> list[int | None]:
@@ -284,20 +278,20 @@ def _without_results(program: ClosedJaxpr, returned: Sequence[int | None]) -> Cl
     return memoized(jaxpr, ("results", *positions), make)
 
 
-def _apart(x: Any, axes: frozenset[Any]) -> Any:
+def _vary_along(x: Any, axes: frozenset[Any]) -> Any:
     """A value declared as varying along `axes` besides those along which it does."""
     aval = typeof(x)
     return as_varying(x, aval.varying(aval.vma | axes))
 
 
-def _taking_apart(program: ClosedJaxpr, axes: frozenset[Any]) -> ClosedJaxpr:
+def _with_varying_inputs(program: ClosedJaxpr, axes: frozenset[Any]) -> ClosedJaxpr:
     """The branch with inputs that vary along `axes`."""
     avals = [a.varying(a.vma | axes) for a in program.in_avals]
     make = lambda: restage(as_function(program), avals, program.jaxpr, may_use_refs=True)  # noqa: E731
-    return memoized(program.jaxpr, ("taking apart", tuple(avals), axis_env.get()), make)
+    return memoized(program.jaxpr, ("varying inputs", tuple(avals), axis_env.get()), make)
 
 
-def _varying_alike(programs: Sequence[ClosedJaxpr], chosen_by: frozenset[Any]) -> list[ClosedJaxpr]:
+def _with_equal_varying_axes(programs: Sequence[ClosedJaxpr], chosen_by: frozenset[Any]) -> list[ClosedJaxpr]:
     """The branches with results that vary along the same mesh axes, and along those along which the choice does."""
     vma = [
         chosen_by.union(*[a.vma for a in column]) for column in zip(*[one.out_avals for one in programs], strict=True)

@@ -64,7 +64,7 @@ def dot_general(
         lhs, rhs = to_dtype(lhs, wide), to_dtype(rhs, wide)
     lhs, rhs = _of_higher_precision(lhs, rhs)
     (lc, rc), (lb, rb) = dimension_numbers
-    return contract(lhs, rhs, _pair(lc, rc), _pair(lb, rb), precision, preferred)
+    return contract(lhs, rhs, (several(lc), several(rc)), (several(lb), several(rb)), precision, preferred)
 
 
 def _of_different_bytes(lhs: Any, rhs: Any) -> bool:
@@ -91,11 +91,6 @@ def _of_higher_precision(lhs: Any, rhs: Any) -> list[Any]:
 
     dtype = max((aval.dtype for aval in types), key=precision)
     return [to_dtype(x, dtype, all(aval.weak_type for aval in types)) for x in (lhs, rhs)]
-
-
-def _pair(first: Any, second: Any) -> tuple[Ints, Ints]:
-    """Axes of both sides; where there is one it may stand alone."""
-    return several(first), several(second)
 
 
 def dot(

@@ -232,6 +232,8 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     """
     operand = check_one("collapse", operand)
     shape = type_of(operand).shape
+    start_dimension = integer("collapse", "start_dimension", start_dimension)
+    stop_dimension = None if stop_dimension is None else integer("collapse", "stop_dimension", stop_dimension)
     first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if last < first:
         raise ShapeError(f"collapse: axes {start_dimension} to {stop_dimension} of {type_of(operand).short}")
@@ -383,9 +385,9 @@ def _dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: in
     at = canonical_axis(axis, type_of(operand).ndim, "dynamic_update_index_in_dim")
     shape = type_of(update).shape
     if len(shape) != type_of(operand).ndim:
-        update = reshape(ops.as_array_or_tracer(update), (*shape[:at], 1, *shape[at:]))
-    placed = ops.as_array_or_tracer(update)
-    return dynamic_update_slice_in_dim(operand, placed, index, at, allow_negative_indices=allow_negative_indices)
+        update = reshape(update, (*shape[:at], 1, *shape[at:]))
+    update = ops.as_array_or_tracer(update)
+    return dynamic_update_slice_in_dim(operand, update, index, at, allow_negative_indices=allow_negative_indices)
 
 
 # --- products and order ---------------------------------------------------------------------------------
@@ -440,7 +442,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True)
     [Array([3, 2], dtype=int32), Array([0, 2], dtype=int32)]
     """
     operand = check_one("top_k", operand)
-    return topk.top_k(operand, k=int(k), axis=canonical_axis(axis, type_of(operand).ndim, "top_k"))
+    return topk.top_k(operand, k=integer("top_k", "k", k), axis=canonical_axis(axis, type_of(operand).ndim, "top_k"))
 
 
 def _approximate(

@@ -11,7 +11,7 @@ from .._api.devices.out_sharding import OutSharding, lay_out, operands_for
 from .._base.docstrings import docs_from
 from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
-from .._operands.checks import check, check_one, integer, type_of
+from .._operands.checks import check, check_one, integer, integers, per_axis, type_of
 from .._operands.products import chosen_precision
 from .._ops.linalg.dot import PrecisionLike, canonical_precision
 from .._ops.structure import shape as _shape
@@ -87,35 +87,30 @@ def conv_general_dilated(
     lhs, rhs = operands_for(out_sharding, *check("conv_general_dilated", lhs, rhs))
     left, right = type_of(lhs), type_of(rhs)
     numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
-    ones = (1,) * (left.ndim - 2)
+    options = {"window_strides": window_strides, "lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation}
+    strides, inner, gaps = (per_axis("conv_general_dilated", *option, left.ndim - 2) for option in options.items())
     if isinstance(padding, str):
-        if lhs_dilation is not None and any(d != 1 for d in lhs_dilation):
+        if any(d != 1 for d in inner):
             raise OptionError(
-                f"conv_general_dilated: padding={padding!r} with lhs_dilation={lhs_dilation}",
+                f"conv_general_dilated: padding={padding!r} with lhs_dilation={inner}",
                 instead="pairs (low, high), or conv_transpose",
             )
-        for option, value in {"window_strides": window_strides, "rhs_dilation": rhs_dilation or ones}.items():
-            if len(value) != len(ones):
-                raise ShapeError(
-                    f"conv_general_dilated window and {option} must have the same number of dimensions, got "
-                    f"{option}={value} for {len(ones)} spatial axes of {left.short}"
-                )
-        window = [dilated(right.shape[i], d) for i, d in zip(numbers.rhs_spec[2:], rhs_dilation or ones, strict=True)]
+        window = [dilated(right.shape[i], d) for i, d in zip(numbers.rhs_spec[2:], gaps, strict=True)]
         space = [left.shape[i] for i in numbers.lhs_spec[2:]]
-        padding = padtype_to_pads(space, window, window_strides, padding)
+        padding = padtype_to_pads(space, window, strides, padding)
     pair = chosen_precision(precision)
     if pair is not None and type(pair) is not tuple:
         raise OptionError(f"conv_general_dilated: precision={precision}", instead="a lax.Precision")
     out = _conv.conv_general_dilated(
         lhs,
         rhs,
-        window_strides=tuple(window_strides),
+        window_strides=strides,
         padding=_pairs(padding),
-        lhs_dilation=ones if lhs_dilation is None else tuple(lhs_dilation),
-        rhs_dilation=ones if rhs_dilation is None else tuple(rhs_dilation),
+        lhs_dilation=inner,
+        rhs_dilation=gaps,
         dimension_numbers=numbers,
-        feature_group_count=feature_group_count,
-        batch_group_count=batch_group_count,
+        feature_group_count=integer("conv_general_dilated", "feature_group_count", feature_group_count),
+        batch_group_count=integer("conv_general_dilated", "batch_group_count", batch_group_count),
         precision=pair,
         preferred_element_type=None
         if preferred_element_type is None
@@ -246,10 +241,13 @@ def conv_transpose(
     numbers = conv_dimension_numbers(
         left.shape, right.shape, _CHANNELS_LAST[left.ndim] if dimension_numbers is None else dimension_numbers
     )
-    gaps = (1,) * (left.ndim - 2) if rhs_dilation is None else rhs_dilation
-    if use_consistent_padding or padding in ("SAME", "VALID"):
+    strides = per_axis("conv_transpose", "strides", strides, left.ndim - 2)
+    gaps = per_axis("conv_transpose", "rhs_dilation", rhs_dilation, left.ndim - 2)
+    if use_consistent_padding or isinstance(padding, str):
         widths = [dilated(right.shape[i], d) for i, d in zip(numbers.rhs_spec[2:], gaps, strict=True)]
         forward = [padding] * len(strides) if isinstance(padding, str) else padding
+        if len(forward) != len(strides):
+            raise ShapeError(f"conv_transpose: {len(forward)} pairs of padding for {len(strides)} spatial axes")
         padding = [transposed_pads(k, s, p) for k, s, p in zip(widths, strides, forward, strict=True)]
     # The transposed convolution has the spatially reversed kernel, with input and output features exchanged.
     if transpose_kernel:
@@ -310,7 +308,7 @@ def conv_general_dilated_patches(
     """
     lhs = check_one("conv_general_dilated_patches", lhs)
     aval = type_of(lhs)
-    filter_shape = tuple(filter_shape)
+    filter_shape = integers("conv_general_dilated_patches", "filter_shape", filter_shape)
     numbers = conv_dimension_numbers(aval.shape, (1, 1, *filter_shape), dimension_numbers)
     size, features = math.prod(filter_shape), aval.shape[numbers.lhs_spec[1]]
     # One kernel for each position of the window: 1 at this position, else 0.

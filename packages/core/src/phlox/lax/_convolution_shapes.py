@@ -125,14 +125,22 @@ def conv_shape_tuple(
     """
     space, window = lhs_shape[2:], rhs_shape[2:]
     if isinstance(pads, str):
+        _check_counts(len(space), strides)
         pads = padtype_to_pads(space, window, strides, pads)
-    if len(pads) != len(space):
-        raise ShapeError(f"{len(pads)} pairs of padding for {len(space)} spatial axes")
+    _check_counts(len(space), strides, pads)
     padded = [n + low + high for n, (low, high) in zip(space, pads, strict=True)]
     if any(n < 0 for n in padded):
         raise ShapeError(f"padding {pads} takes away more than the spatial axes {tuple(space)} have")
     window_positions = (positions(n, k, s) for n, k, s in zip(padded, window, strides, strict=True))
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *window_positions)
+
+
+def _check_counts(count: int, strides: Ints, pads: Sequence[Any] = ()) -> None:
+    """Raises `ShapeError` unless there is one stride, and one pair of padding if any, for each spatial axis."""
+    if len(strides) != count:
+        raise ShapeError(f"{len(strides)} strides for {count} spatial axes")
+    if pads and len(pads) != count:
+        raise ShapeError(f"{len(pads)} pairs of padding for {count} spatial axes")
 
 
 def _permuted(shape: Ints, axes: Ints) -> tuple[int, ...]:
@@ -214,6 +222,7 @@ def conv_transpose_shape_tuple(
     """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
     operand_shape, kernel = _permuted(lhs_shape, lhs), _permuted(rhs_shape, rhs)
+    _check_counts(len(kernel) - 2, window_strides, () if isinstance(padding, str) else padding)
     if isinstance(padding, str):
         padding = [transposed_pads(k, s, padding) for k, s in zip(kernel[2:], window_strides, strict=True)]
     space = (

@@ -13,7 +13,7 @@ from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ir.sharding_types import manual_reductions
 from .._operands.broadcasting import insert_axes, where
-from .._operands.checks import canonical_axis, check, type_of
+from .._operands.checks import canonical_axis, check, integer, type_of
 from .._operands.promotion import to_dtype
 from .._ops.spmd import axis_states, exchange as ops
 from .._ops.spmd.collectives import varying_over
@@ -252,7 +252,7 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     Array([2, 0, 1], dtype=int32)
     """
     names = names_of(axis_name)
-    pairs = tuple((int(source), int(target)) for source, target in perm)
+    pairs = tuple([(integer("ppermute", "perm", i), integer("ppermute", "perm", j)) for i, j in perm])
     ops.check_pairs(pairs, axis_size(names))
     return _each("ppermute", x, lambda leaf: ops.ppermute.bind(varying_over(leaf, names), axis_name=names, perm=pairs))
 

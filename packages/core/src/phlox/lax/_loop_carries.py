@@ -131,7 +131,7 @@ def unchanged_parts(body: Staged, count: int) -> dict[int, None]:
     return {i: None for i, (v, out) in enumerate(zip(carry, jaxpr.outvars[:count], strict=True)) if v is out}
 
 
-def with_constants(body: Staged, unchanged: dict[int, None], results: Sequence[int]) -> ClosedJaxpr:
+def with_fixed_carry(body: Staged, unchanged: dict[int, None], results: Sequence[int]) -> ClosedJaxpr:
     """The body with the `unchanged` parts of the carry as its first constants, and without them among its `results`."""
     jaxpr, first = body.closed.jaxpr, len(body.consts)
     positions = [i for i in results if i not in unchanged]

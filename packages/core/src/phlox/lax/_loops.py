@@ -39,7 +39,7 @@ from ._loop_carries import (
     next_index,
     settle_carry,
     unchanged_parts,
-    with_constants,
+    with_fixed_carry,
 )
 from ._loop_messages import parameter_name, report_iterators
 from ._progress import reporter, reporting_body
@@ -171,7 +171,7 @@ def _while(
             *moving,
             cond_jaxpr=_without_inputs(go_on, unchanged),
             cond_nconsts=len(go_on.consts),
-            body_jaxpr=with_constants(body, unchanged, [*range(len(leaves))]),
+            body_jaxpr=with_fixed_carry(body, unchanged, [*range(len(leaves))]),
             body_nconsts=len(unchanged) + len(body.consts),
             **({} if checkpoints is None else {"checkpoints": checkpoints}),
         )
@@ -243,7 +243,7 @@ def fori_loop(
     # A bound that is a Python number takes the dtype of the other one.
     dtype = both[0].dtype if both[1].weak_type else both[1].dtype
     weak = all(a.weak_type for a in both)
-    if any(a.dtype != dtype and not _fits(bound, a, dtype) for bound, a in zip((lower, upper), both, strict=True)):
+    if any(a.dtype != dtype and not _converts(a, dtype) for a in both):
         raise DtypeError(
             f"lower and upper arguments to fori_loop must have equal types, got {both[0].short} and {both[1].short}"
         )
@@ -294,8 +294,8 @@ def _is_before_end(carry: Any) -> Any:
     return carry[0] < carry[1]
 
 
-def _fits(bound: Any, aval: ShapedArray, dtype: Any) -> bool:
-    """Whether a bound that is a Python number can have this dtype."""
+def _converts(aval: ShapedArray, dtype: Any) -> bool:
+    """Whether a bound is a Python integer, which may take this dtype."""
     return aval.weak_type and dtypes.kind(aval.dtype) in "iu" and dtypes.kind(dtype) in "iu"
 
 

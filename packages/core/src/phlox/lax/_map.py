@@ -50,7 +50,7 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
     if batch_size < 0:
         raise OptionError(f"map: batch_size={batch_size} is negative", instead="0, for all at once")
     leaves, tree = operands_of("map", f, (xs,))
-    total = common_length(leaves, pytree.treedef_children(tree)[0], None)
+    total = common_length(leaves, pytree.treedef_children(tree)[0], None, "map")
     batches = total // batch_size if batch_size else 0
     if not batches:
         return vmap(f)(xs)

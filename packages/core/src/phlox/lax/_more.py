@@ -12,11 +12,11 @@ from .._api.devices.out_sharding import OutSharding, lay_out
 from .._api.jit.bodies import program_of_element
 from .._api.jit.jit import jit
 from .._api.jit.user_functions import user_call
-from .._base.errors import DtypeError, ShapeError
+from .._base.errors import DtypeError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ir.dimensions import is_symbolic
 from .._operands.broadcasting import insert_axes
-from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, type_of
+from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, integers, type_of
 from .._operands.promotion import promote_dtypes
 from .._ops.elementwise import arithmetic as e
 from .._ops.random import rng as _rng
@@ -55,13 +55,18 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
 
     Raises:
       DtypeError: the elements of `x` are not floats.
-      ValueError: `rounding_method` is neither of these.
+      OptionError: `rounding_method` is neither of these.
 
     >>> from phlox import lax
     >>> lax.round(np.float32([0.5, 1.5, -0.5])), lax.round(np.float32(0.5), lax.RoundingMethod.TO_NEAREST_EVEN)
     (Array([ 1.,  2., -1.], dtype=float32), Array(0., dtype=float32))
     """
-    return e.round_(*check("round", x), rounding_method=RoundingMethod(rounding_method))
+    try:
+        method = RoundingMethod(rounding_method)
+    except ValueError:
+        instead = "lax.RoundingMethod.AWAY_FROM_ZERO or TO_NEAREST_EVEN"
+        raise OptionError(f"round: rounding_method={rounding_method!r}", instead=instead) from None
+    return e.round_(*check("round", x), rounding_method=method)
 
 
 # --- splitting, stacking, repeating ---------------------------------------------------------------------
@@ -370,7 +375,9 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     """
     src = check_one("index_take", src)
     vectors = check("index_take", *idxs)
-    shape = type_of(src).shape
+    shape, axes = type_of(src).shape, integers("index_take", "axes", axes)
+    if len(axes) != len(vectors):
+        raise ShapeError(f"index_take: {len(vectors)} index vectors for {len(axes)} axes")
     # Negative indices count from the end, which is what the modulus makes of them.
     wrapped = [i % np.asarray(shape[at], type_of(i).dtype) for i, at in zip(vectors, axes, strict=True)]
     columns = [insert_axes("index_take", i, 1) for i in promote_dtypes(*wrapped)]

@@ -13,8 +13,6 @@ from .._ops.reductions import reduce as _reduce
 from .._ops.structure.sort import sort as _sort
 from ..typing import Array, ArrayLike, DTypeLike
 
-Ints = Sequence[int]
-
 
 def sort(
     operand: ArrayLike | Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1

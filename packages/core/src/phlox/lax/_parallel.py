@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,7 +36,7 @@ def groups_of(axis_index_groups: AxisGroups) -> ops.Groups:
     if axis_index_groups is None:
         return None
     try:
-        groups = tuple(tuple(int(i) for i in group) for group in axis_index_groups)
+        groups = tuple([tuple(map(operator.index, group)) for group in axis_index_groups])
     except TypeError:
         raise OptionError(
             f"axis_index_groups={axis_index_groups!r:.60} is no list of lists of indices", instead="[[0, 1], [2, 3]]"

@@ -17,7 +17,7 @@ from .._base.strictness import composed
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._operands.broadcasting import where
-from .._operands.checks import check, check_one, type_of
+from .._operands.checks import check, check_one, integers, type_of
 from .._operands.promotion import to_dtype
 from .._ops.linalg.dot import PrecisionLike
 from .._transform.array_operations import insert_axis, move_axis
@@ -297,11 +297,8 @@ def scaled_dot(
     out_dtype = (
         dtypes.bfloat16 if preferred_element_type is None else dtypes.user_dtype(preferred_element_type, function)
     )
-    return _scaled_product((lhs, rhs), (lhs_scale, rhs_scale), _hashable(dimension_numbers), np.dtype(out_dtype))
-
-
-def _hashable(numbers: Any) -> Any:
-    return tuple(tuple(tuple(int(i) for i in axes) for axes in pair) for pair in numbers)
+    numbers = tuple([tuple([integers(function, "dimension_numbers", axes) for axes in x]) for x in dimension_numbers])
+    return _scaled_product((lhs, rhs), (lhs_scale, rhs_scale), numbers, np.dtype(out_dtype))
 
 
 @functools.partial(jit, static_argnums=(2, 3))

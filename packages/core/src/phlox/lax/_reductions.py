@@ -14,7 +14,7 @@ from .._base.errors import ArgumentError, OptionError, TreeError
 from .._base.pytree import flatten
 from .._ir import dtypes
 from .._ir.jaxpr import ClosedJaxpr, memoized
-from .._operands.checks import check_one, integer, type_of
+from .._operands.checks import check_one, integer, integers, per_axis, type_of
 from .._ops.elementwise import arithmetic as e
 from .._ops.reductions import programs as folding, reduce as _reduce
 from .._ops.windows import pooling
@@ -117,8 +117,9 @@ def _program(function: str, computation: Callable[..., Any], starts: Sequence[An
     return memoized(inner, "consts inside", make)
 
 
-def _leaves(function: str, operands: Any, init_values: Any) -> tuple[list[Any], list[Any], Any]:
-    (xs, _), (starts, _) = (operands_of(function, _reductions[function], (t,)) for t in (operands, init_values))
+def _leaves(caller: Callable[..., Any], operands: Any, init_values: Any) -> tuple[list[Any], list[Any], Any]:
+    function = caller.__name__
+    (xs, _), (starts, _) = (operands_of(function, caller, (t,)) for t in (operands, init_values))
     tree, other = flatten(operands)[1], flatten(init_values)[1]
     if tree != other:
         raise TreeError(f"{function}: Operands must have the same tree structure as init_values: {tree} and {other}")
@@ -166,8 +167,8 @@ def reduce(
     Array(6., dtype=float32)
     """
     operands, init_values = operands_for(out_sharding, operands, init_values)
-    xs, starts, tree = _leaves("reduce", operands, init_values)
-    axes = tuple(int(d) for d in dimensions)
+    xs, starts, tree = _leaves(reduce, operands, init_values)
+    axes = integers("reduce", "dimensions", dimensions)
     primitive = _known(_OVER_AXES, computation, xs, starts)
     if primitive is not None:
         outs = [primitive(xs[0], axes=axes)]
@@ -219,19 +220,17 @@ def reduce_window(
     >>> lax.reduce_window(jnp.array([1.0, 3.0, 2.0, 0.0]), -jnp.inf, lax.max, (2,), (2,))
     Array([3., 2.], dtype=float32)
     """
-    xs, starts, tree = _leaves("reduce_window", operand, init_value)
-    dimensions = tuple(window_dimensions)
-    ones = (1,) * len(dimensions)
-    strides, base, gaps = (
-        ones if sizes is None else tuple(sizes) for sizes in (window_strides, base_dilation, window_dilation)
-    )
+    xs, starts, tree = _leaves(reduce_window, operand, init_value)
+    dimensions = integers("reduce_window", "window_dimensions", window_dimensions)
+    numbers = {"window_strides": window_strides, "base_dilation": base_dilation, "window_dilation": window_dilation}
+    strides, base, gaps = (per_axis("reduce_window", *option, len(dimensions)) for option in numbers.items())
     if isinstance(padding, str):
         window = [dilated(n, d) for n, d in zip(dimensions, gaps, strict=True)]
         padding = padtype_to_pads(type_of(xs[0]).shape, window, strides, padding)
     options = {
         "window_dimensions": dimensions,
         "window_strides": strides,
-        "padding": tuple((low, high) for low, high in padding),
+        "padding": tuple([integers("reduce_window", "padding", row) for row in padding]),
         "base_dilation": base,
         "window_dilation": gaps,
     }
@@ -278,6 +277,3 @@ def reduce_window_shape_tuple(
             strict=True,
         )
     )
-
-
-_reductions = {"reduce": reduce, "reduce_window": reduce_window}

@@ -30,7 +30,7 @@ from ._loop_carries import (
     next_index,
     settle_carry,
     unchanged_parts,
-    with_constants,
+    with_fixed_carry,
 )
 from ._loop_messages import parameter_name, report_iterators
 from ._progress import reporter
@@ -215,7 +215,7 @@ def _scan(
             *body.consts,
             *[x for i, x in enumerate(start) if i not in unchanged],
             *leaves[count:],
-            jaxpr=with_constants(body, unchanged, results),
+            jaxpr=with_fixed_carry(body, unchanged, results),
             length=steps,
             num_consts=len(unchanged) + len(body.consts),
             num_carry=count - len(unchanged),

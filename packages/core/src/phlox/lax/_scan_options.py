@@ -34,18 +34,18 @@ def _check_known(option: str, kind: str, value: Any) -> None:
         )
 
 
-def common_length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
+def common_length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None, function: str = "scan") -> int:
     """The number of steps: the common length of the first axes of `xs`, or `length`."""
     lengths: dict[int, str] = {}
     for path, x in zip(pytree.named_paths(tree), arrays, strict=True):
         aval = typeof(x)
         if not aval.shape:
             raise AxisError(
-                f"scan got value with no leading axis to scan over: xs{pytree.keystr(path)} is {aval.short}"
+                f"{function} got value with no leading axis to scan over: xs{pytree.keystr(path)} is {aval.short}"
             )
         if aval.spec is not None and aval.spec.entries[0]:
             raise ShardingTypeError(
-                f"scan: 0th dimension of all xs should be replicated: xs{pytree.keystr(path)} is {aval.short}",
+                f"{function}: 0th dimension of all xs should be replicated: xs{pytree.keystr(path)} is {aval.short}",
                 instead="phlox.reshard(x, phlox.P(None, ...)) first",
                 avals=[aval],
             )
@@ -59,5 +59,5 @@ def common_length(arrays: Sequence[Any], tree: PyTreeDef, length: int | None) ->
     if not lengths:
         raise OptionError("scan got no values to scan over and `length` not provided", instead="length=...")
     if len(lengths) > 1:
-        raise ShapeError(f"scan: first axes of different lengths: {'; '.join(lengths.values())}")
+        raise ShapeError(f"{function}: first axes of different lengths: {'; '.join(lengths.values())}")
     return next(iter(lengths))

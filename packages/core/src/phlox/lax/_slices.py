@@ -13,7 +13,7 @@ from .._base.errors import ArgumentError, DtypeError
 from .._ir import dtypes
 from .._ir.dimensions import surely_at_least
 from .._operands import index_bounds
-from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, type_of
+from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, integers, type_of
 from .._operands.indices import from_front
 from .._operands.promotion import to_dtype
 from .._ops.structure import (
@@ -48,9 +48,9 @@ def slice(operand: ArrayLike, start_indices: Ints, limit_indices: Ints, strides:
     operand = check_one("slice", operand)
     return _slicing.slice_(
         operand,
-        start_indices=tuple(int(i) for i in start_indices),
-        limit_indices=tuple(int(i) for i in limit_indices),
-        strides=None if strides is None else tuple(int(i) for i in strides),
+        start_indices=integers("slice", "start_indices", start_indices),
+        limit_indices=integers("slice", "limit_indices", limit_indices),
+        strides=None if strides is None else integers("slice", "strides", strides),
     )
 
 

@@ -8,7 +8,7 @@ from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._base.errors import ArgumentError
 from .._ir import dtypes
 from .._operands.broadcasting import insert_axes
-from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, type_of
+from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, integers, type_of
 from .._ops.structure import (
     iota as _iota,
     shape as ops,
@@ -107,7 +107,7 @@ def transpose(operand: ArrayLike, permutation: Ints) -> Array:
     >>> transpose(np.ones((2, 3)), (1, 0)).shape
     (3, 2)
     """
-    return ops.transpose(*check("transpose", operand), permutation=tuple(int(i) for i in permutation))
+    return ops.transpose(*check("transpose", operand), permutation=integers("transpose", "permutation", permutation))
 
 
 @takes_out_sharding
@@ -160,7 +160,7 @@ def broadcast_in_dim(
            [1, 1]], dtype=int32)
     """
     operand = check_one("broadcast_in_dim", operand)
-    dims, shape = tuple(int(i) for i in broadcast_dimensions), as_shape(shape)
+    dims, shape = integers("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions), as_shape(shape)
     if shape == type_of(operand).shape and dims == tuple(range(len(shape))):
         return ops.as_array_or_tracer(operand)
     return ops.broadcast_in_dim(operand, shape=shape, broadcast_dimensions=dims)
@@ -254,7 +254,8 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
     """
     operand, padding_value = check("pad", operand, padding_value)
     padding_value = with_reductions(padding_value, type_of(operand))
-    return ops.pad(operand, padding_value, padding_config=tuple(tuple(int(n) for n in row) for row in padding_config))
+    rows = tuple([integers("pad", "padding_config", row) for row in padding_config])
+    return ops.pad(operand, padding_value, padding_config=rows)
 
 
 def rev(operand: ArrayLike, dimensions: Ints) -> Array:
@@ -273,7 +274,7 @@ def rev(operand: ArrayLike, dimensions: Ints) -> Array:
     >>> rev(np.arange(3), (0,))
     Array([2, 1, 0], dtype=int32)
     """
-    return ops.rev(*check("rev", operand), dimensions=tuple(int(i) for i in dimensions))
+    return ops.rev(*check("rev", operand), dimensions=integers("rev", "dimensions", dimensions))
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:

@@ -387,7 +387,7 @@ def schur(
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
-) -> tuple[Array, Array]:
+) -> list[Array]:
     """Schur form and Schur vectors: ``[t, q]`` with ``x = q t qᴴ`` (LAPACK's ``gees``).
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ Argnums = int | Sequence[int]
 
 def _choose(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwargs: Any) -> tuple[Any, list[Any]]:
     """`fun` as a function of only the arguments `argnums`, and those arguments."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = arguments.as_ints(argnums, "argnums")
     if not all(-len(args) <= n < len(args) for n in numbers):
         needed = max(n + 1 if n >= 0 else -n for n in numbers)
         raise ArgumentError(
@@ -56,7 +56,7 @@ def _choose(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwar
 
 def _names(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any]) -> list[str]:
     """Paths of the leaves of the chosen arguments."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = arguments.as_ints(argnums, "argnums")
     widths = [pytree.tree_structure(a).num_leaves for a in args]
     starts = np.cumsum([0, *widths])
     names = arguments.leaf_names(fun, args, {})
@@ -174,7 +174,7 @@ def _value_and_grad(
         # A result that does not depend on the arguments has no output in the Jaxpr, and takes no seed.
         seed = [ones_like_output(pullback.out_avals[0])] if pullback.signature.nonzero[0] else [None]
         gradients = pullback.in_tree.unflatten(pullback.flat(seed))
-        gradient = gradients[0] if isinstance(argnums, int) else tuple(gradients)
+        gradient = tuple(gradients) if isinstance(argnums, Iterable) else gradients[0]
         return ((out[0], aux), gradient) if has_aux else (out[0], gradient)
 
     return value_and_gradient
@@ -250,7 +250,7 @@ def fwd_and_bwd(
 
     def bwd(residuals: Any, cotangent: Any) -> Any:
         cotangents = residuals(cotangent)
-        return cotangents[0] if isinstance(argnums, int) else cotangents
+        return cotangents if isinstance(argnums, Iterable) else cotangents[0]
 
     return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
@@ -357,7 +357,7 @@ def jacfwd(
         # Columns are on the last axis, where the parts of each argument are cut out.
         def rows(x: Any, like: Any) -> Any:
             blocks = tree.unflatten(_split(x, leaves, -1, like))
-            return blocks[0] if isinstance(argnums, int) else blocks
+            return blocks if isinstance(argnums, Iterable) else blocks[0]
 
         result = pytree.tree_map(rows, columns, out)
         return (result, aux) if has_aux else result
@@ -416,7 +416,7 @@ def jacrev(
 
         def rows(i: int) -> Any:
             row = chosen_tree.unflatten([block[i] for block in blocks])
-            return row[0] if isinstance(argnums, int) else row
+            return row if isinstance(argnums, Iterable) else row[0]
 
         result = tree.unflatten(map(rows, range(len(leaves))))
         return (result, aux) if has_aux else result

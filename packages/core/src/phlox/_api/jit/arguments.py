@@ -36,10 +36,10 @@ def as_ints(value: int | Iterable[int] | None, what: str) -> Ints:
         return ()
     if isinstance(value, int):
         return (value,)
-    numbers = tuple(value)
-    if not all(isinstance(n, int) for n in numbers):
-        raise ArgumentError(f"{what} must be an int or a sequence of ints, got {value!r}")
-    return numbers
+    try:
+        return tuple([operator.index(n) for n in (value if isinstance(value, Iterable) else (value,))])
+    except TypeError:
+        raise ArgumentError(f"{what} must be an int or a sequence of ints, got {value!r}") from None
 
 
 def as_names(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ def as_names(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
         return ()
     if isinstance(value, str):
         return (value,)
-    names = tuple(value)
+    names = tuple(value) if isinstance(value, Iterable) else (value,)
     if not all(isinstance(n, str) for n in names):
         raise ArgumentError(f"{what} must be a name or a sequence of names, got {value!r}")
     return names

@@ -93,7 +93,7 @@ def same_dtype(name: str, avals: Sequence[ShapedArray]) -> Any:
         if aval.dtype != first:
             raise DtypeError(
                 f"{name} requires arguments to have the same dtypes, got {', '.join(a.short for a in avals)}",
-                instead="the function of that name in phlox.numpy, which promotes; or x.astype(...)",
+                instead="x.astype(...), or a function of phlox.numpy, which promotes",
                 avals=list(avals),
             )
     return first

@@ -185,7 +185,7 @@ def eigh(
 
 
 @functools.partial(jit, static_argnames=("output",))
-def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
+def schur(a: ArrayLike, output: str = "real") -> list[Array]:
     """Schur form T and Schur vectors Z, with ``a = Z T Zᴴ`` (as ``scipy.linalg.schur``).
 
     Args:
