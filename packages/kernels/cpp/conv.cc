@@ -17,12 +17,17 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-// Two vectors of channels of six pixels are twelve sums, which with their factors fill the 16 registers of AVX2.
-constexpr size_t kLanes = 8, kVectors = 2, kPanel = kLanes * kVectors, kPixels = 6;
-// A turn has about so many products, or terms of the kernel to pack. Fewer take less time than to begin a turn.
-constexpr size_t kTurn = 1 << 21, kPacked = 1 << 12;
+// A group is two vectors of channels, a panel, for some pixels. Their sums and factors fill the registers of a processor.
+template <size_t lanes, size_t pixels>
+struct Group {
+  static constexpr size_t kLanes = lanes, kVectors = 2, kPanel = lanes * kVectors, kPixels = pixels;
+  typedef float Floats __attribute__((vector_size(4 * lanes)));
+};
+using Narrow = Group<8, 6>;   // 16 registers, as AVX2 has
+using Wide = Group<16, 12>;  // 32 registers of twice the width, as AVX-512 has
 
-typedef float Floats __attribute__((vector_size(4 * kLanes)));
+// A turn has about so many products, or terms of the kernel to pack. Fewer take less time than to begin a turn.
+constexpr size_t kTurn = 1 << 21, kPacked = 1 << 8, kGroups = 8;
 
 // Along one of the two axes of images: lengths of the image, the kernel and the result, and how windows lie.
 struct Axis {
@@ -34,14 +39,18 @@ struct Axis {
 struct Shape {
   size_t images, channels, outs;
   Axis rows, columns;
-  size_t panels() const { return (outs + kPanel - 1) / kPanel; }
+  size_t panels(size_t channels_of_panel) const { return (outs + channels_of_panel - 1) / channels_of_panel; }
   size_t terms() const { return rows.window * columns.window * channels; }
+  size_t pixels_in() const { return rows.length * columns.length; }
+  size_t pixels_out() const { return rows.out * columns.out; }
   size_t width() const { return columns.reach(columns.out) * channels; }  // of a row of the padded image
 };
 
 // Terms of the kernel from `begin` to `end` as panels of kPanel channels of the result; channels beyond the last are zero.
+template <typename G>
 void pack(const Shape& shape, const float* kernel, size_t begin, size_t end, float* packed) {
-  for (size_t panel = 0; panel < shape.panels(); ++panel) {
+  constexpr size_t kPanel = G::kPanel;
+  for (size_t panel = 0; panel < shape.panels(kPanel); ++panel) {
     const size_t channel = panel * kPanel, used = std::min(kPanel, shape.outs - channel);
     for (size_t term = begin; term < end; ++term) {
       float* to = packed + (panel * shape.terms() + term) * kPanel;
@@ -70,7 +79,11 @@ void copy_padded(const Shape& shape, const float* image, size_t begin, size_t en
 }
 
 // Sums of kPixels pixels, whose windows begin at `pixels`, for the channels of a panel.
-inline void sum_windows(const Shape& shape, const float* const* pixels, const float* panel, Floats (*out)[kVectors]) {
+template <typename G>
+inline void sum_windows(const Shape& shape, const float* const* pixels, const float* panel,
+                        typename G::Floats (*out)[G::kVectors]) {
+  constexpr size_t kLanes = G::kLanes, kVectors = G::kVectors, kPanel = G::kPanel, kPixels = G::kPixels;
+  using Floats = typename G::Floats;
   Floats sums[kPixels][kVectors] = {};
   // Neighbours in a window that are not dilated are neighbours in memory.
   const bool joined = shape.columns.dilation == 1;
@@ -91,22 +104,31 @@ inline void sum_windows(const Shape& shape, const float* const* pixels, const fl
 }
 
 // Results of the rows from `begin` to `end` of an image, of which `image` is the padded copy.
+template <typename G>
 PHLOX_KERNELS_CLONED void convolve(const Shape& shape, const float* image, const float* packed, size_t begin, size_t end,
                                    float* out) {
+  constexpr size_t kPanel = G::kPanel, kPixels = G::kPixels;
   const size_t width = shape.columns.out, count = (end - begin) * width;
-  for (size_t panel = 0; panel < shape.panels(); ++panel) {
+  const size_t step = shape.columns.stride * shape.channels, line = shape.rows.stride * shape.width();
+  for (size_t panel = 0; panel < shape.panels(kPanel); ++panel) {
     const size_t channel = panel * kPanel, used = std::min(kPanel, shape.outs - channel);
+    const float* row = image;
+    size_t column = 0;
     for (size_t first = 0; first < count; first += kPixels) {
       const float* pixels[kPixels];
       for (size_t i = 0; i < kPixels; ++i) {
-        const size_t pixel = std::min(first + i, count - 1);  // the last one again where there are none
-        pixels[i] = image + pixel / width * shape.rows.stride * shape.width() +
-                    pixel % width * shape.columns.stride * shape.channels;
+        pixels[i] = row + column * step;
+        if (first + i + 1 >= count) continue;  // the last one again where there are none
+        if (++column == width) column = 0, row += line;
       }
-      Floats sums[kPixels][kVectors];
-      sum_windows(shape, pixels, packed + panel * shape.terms() * kPanel, sums);
-      for (size_t i = 0; i < std::min(kPixels, count - first); ++i)
-        std::memcpy(out + (begin * width + first + i) * shape.outs + channel, sums[i], used * sizeof(float));
+      typename G::Floats sums[kPixels][G::kVectors];
+      sum_windows<G>(shape, pixels, packed + panel * shape.terms() * kPanel, sums);
+      float* to = out + (begin * width + first) * shape.outs + channel;
+      if (used == kPanel && count - first >= kPixels)  // without a call for each
+        for (size_t i = 0; i < kPixels; ++i) std::memcpy(to + i * shape.outs, sums[i], sizeof sums[i]);
+      else
+        for (size_t i = 0; i < std::min(kPixels, count - first); ++i)
+          std::memcpy(to + i * shape.outs, sums[i], used * sizeof(float));
     }
   }
 }
@@ -123,6 +145,26 @@ bool fits(const Axis& axis) {
 bool fits(const Shape& shape) {
   if (shape.channels == 0 || !fits(shape.rows) || !fits(shape.columns)) return false;
   return shape.channels <= kMostElements / (shape.rows.reach(shape.rows.out) * shape.columns.reach(shape.columns.out));
+}
+
+template <typename G>
+void convolve_all(const Shape& shape, ffi::ThreadPool pool, const float* x, const float* kernel, float* out) {
+  const size_t products = shape.columns.out * shape.outs * shape.terms();  // of a row of results
+  // A band also has many groups of pixels, the last of which may not be full.
+  const size_t least = (kGroups * G::kPixels + shape.columns.out - 1) / shape.columns.out;
+  const size_t band = std::min(shape.rows.out, std::max(least, kTurn / std::max<size_t>(1, products)));
+  const size_t bands = (shape.rows.out + band - 1) / band;
+  auto packed = memory<float>(shape.panels(G::kPanel) * shape.terms() * G::kPanel);
+  Threads threads(pool, shape.images * bands, 2);
+  threads.run((shape.terms() + kPacked - 1) / kPacked, [&](size_t turn) {
+    pack<G>(shape, kernel, turn * kPacked, std::min((turn + 1) * kPacked, shape.terms()), packed.get());
+  });
+  threads.run(shape.images * bands, [&](size_t turn) {
+    const size_t image = turn / bands, begin = turn % bands * band, end = std::min(begin + band, shape.rows.out);
+    auto padded = memory<float>(shape.rows.reach(end - begin) * shape.width());
+    copy_padded(shape, x + shape.pixels_in() * shape.channels * image, begin, end, padded.get());
+    convolve<G>(shape, padded.get(), packed.get(), begin, end, out + shape.pixels_out() * shape.outs * image);
+  });
 }
 
 // Images are (image, row, column, channel), kernels (row, column, channel, channel of the result). `low`: the zeros before
@@ -143,23 +185,9 @@ ffi::Error conv(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer kernel, f
   if (size_t(to[0]) != shape.images || size_t(window[2]) != shape.channels || size_t(window[3]) != shape.outs)
     return refused("the axes of a convolution do not fit each other");
   if (!fits(shape)) return refused("windows have elements, positive strides, and padding that fits into memory");
-  const size_t products = shape.columns.out * shape.outs * shape.terms();  // of a row of results
-  const size_t band = std::max<size_t>(1, std::min(shape.rows.out, kTurn / std::max<size_t>(1, products)));
-  const size_t bands = (shape.rows.out + band - 1) / band;
-  auto packed = memory<float>(shape.panels() * shape.terms() * kPanel);
-  Threads threads(pool, shape.images * bands, 2);
-  threads.run((shape.terms() + kPacked - 1) / kPacked, [&](size_t turn) {
-    pack(shape, static_cast<const float*>(kernel.untyped_data()), turn * kPacked,
-         std::min((turn + 1) * kPacked, shape.terms()), packed.get());
-  });
-  threads.run(shape.images * bands, [&](size_t turn) {
-    const size_t image = turn / bands, begin = turn % bands * band, end = std::min(begin + band, shape.rows.out);
-    auto padded = memory<float>(shape.rows.reach(end - begin) * shape.width());
-    copy_padded(shape, static_cast<const float*>(x.untyped_data()) + x.element_count() / shape.images * image, begin, end,
-                padded.get());
-    convolve(shape, padded.get(), packed.get(), begin, end,
-             static_cast<float*>(out->untyped_data()) + out->element_count() / shape.images * image);
-  });
+  auto run = has_wide_vectors() && shape.outs > Narrow::kPanel ? convolve_all<Wide> : convolve_all<Narrow>;
+  run(shape, pool, static_cast<const float*>(x.untyped_data()), static_cast<const float*>(kernel.untyped_data()),
+      static_cast<float*>(out->untyped_data()));
   return ffi::Error::Success();
 } catch (const std::bad_alloc&) {
   return ffi::Error(ffi::ErrorCode::kResourceExhausted, "phlox_kernels: not enough memory");

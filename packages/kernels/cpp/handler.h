@@ -44,6 +44,17 @@
 
 namespace phlox_kernels {
 
+// Whether the processor computes with vectors of 512 bits, so that those of the widest clones are whole ones.
+inline bool has_wide_vectors() {
+#if defined(PHLOX_KERNELS_HAS_CLONES)
+  return __builtin_cpu_supports("x86-64-v4");
+#elif defined(PHLOX_KERNELS_PLAIN)
+  return true;  // sanitizers look at these too, whatever they are computed with
+#else
+  return false;
+#endif
+}
+
 // Memory that is not set to zero.
 template <typename T>
 std::unique_ptr<T[]> memory(size_t count) {
