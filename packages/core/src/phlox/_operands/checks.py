@@ -111,6 +111,22 @@ def refuse_complex(function: str, x: Any, dtype: Any) -> None:
         raise ArgumentError(f"{function}: {x!r} is no {dtype.name}", instead="its real part", value=x)
 
 
+def matrix_shape(function: str, m: Any) -> tuple[int, int]:
+    """The number of rows and columns. Raises `ShapeError` for arrays with fewer than two axes."""
+    shape = type_of(m).shape
+    if len(shape) < 2:
+        raise ShapeError(f"{function}: needs at least 2 axes, got {type_of(m).short}", shapes=[shape])
+    return shape[-2], shape[-1]
+
+
+def check_square(function: str, m: Any) -> int:
+    """The number of rows of square matrices. Raises `ShapeError` for others."""
+    rows, columns = matrix_shape(function, m)
+    if rows != columns:
+        raise ShapeError(f"{function}: takes square matrices, got {type_of(m).short}", shapes=[type_of(m).shape])
+    return rows
+
+
 def integer(function: str, name: str, value: Any) -> int:
     """A parameter as an int. Raises `ArgumentError` if it is no integer."""
     try:

@@ -11,6 +11,7 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
+from ..._operands.broadcasting import where
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, several, type_of
 from ..._operands.products import contract
 from ..._operands.promotion import promote_dtypes
@@ -19,7 +20,7 @@ from ..._ops.elementwise.families import literal
 from ..._ops.linalg.dot import PrecisionLike
 from ..._ops.structure.shape import squeeze as squeeze_op, transpose as transpose_op
 from ...typing import Array, ArrayLike, DTypeLike
-from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
+from .._manipulation.broadcasting import broadcast_shapes
 from .._manipulation.shapes import expand_dims, ravel
 
 _static = functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
@@ -334,7 +335,6 @@ def trace(
     >>> jnp.trace(jnp.eye(3))
     Array(3., dtype=float32)
     """
-    from .._creation.fill import eye
     from .._statistics.reductions import no_out, sum
 
     no_out("trace", out)
@@ -343,13 +343,16 @@ def trace(
     i, j = canonical_axis(axis1, rank, "trace"), canonical_axis(axis2, rank, "trace")
     if i == j:
         raise ShapeError(f"trace: axis1 and axis2 can not be same: axis1={axis1} and axis2={axis2}", axis=axis1)
-    rows, columns = type_of(a).shape[i], type_of(a).shape[j]
+    return sum(mask_to_diagonal(a, i, j, offset), (i, j), dtype)
+
+
+def mask_to_diagonal(a: Any, i: int, j: int, offset: int = 0) -> Any:
+    """`a` with zeros outside of a diagonal of axes i and j."""
+    from .._creation.fill import eye
+
+    shape = type_of(a).shape
     # By a mask, where a gather of the diagonal would become a scatter in reverse mode
-    mask = eye(rows, columns, offset, dtype=bool)
+    mask = eye(shape[i], shape[j], offset, dtype=bool)
     if i > j:
         mask = mask.T
-    shape = [type_of(a).shape[k] if k in (i, j) else 1 for k in range(rank)]
-    zero = literal(a, 0)
-    from .._elementwise.choose import where
-
-    return sum(where(broadcast_to(mask.reshape(shape), type_of(a).shape), a, zero), (i, j), dtype)
+    return where(mask.reshape([n if k in (i, j) else 1 for k, n in enumerate(shape)]), a, literal(a, 0))
