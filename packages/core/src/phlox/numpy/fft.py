@@ -49,20 +49,20 @@ __all__ = [
 Ints = Sequence[int]
 
 
-def _scale(lengths: Sequence[int], back: bool, norm: str | None) -> float:
+def _scale(function: str, lengths: Sequence[int], is_inverse: bool, norm: str | None) -> float:
     """The factor of the result; inverse transforms of XLA already include 1 / size."""
     size = math.prod(lengths)
     factors = {None: 1.0, "backward": 1.0, "ortho": math.sqrt(size), "forward": float(size)}
     if norm not in factors:
-        raise OptionError(f"norm={norm!r}", instead="'backward', 'ortho' or 'forward'")
-    return factors[norm] if back else 1 / (factors[norm] or 1)
+        raise OptionError(f"{function}: norm={norm!r}", instead="'backward', 'ortho' or 'forward'")
+    return factors[norm] if is_inverse else 1 / (factors[norm] or 1)
 
 
 def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
     a = check_one(function, a)
     rank = type_of(a).ndim
     if s is not None:
-        s = tuple(integer("fft", "s", n) for n in s)
+        s = tuple(integer(function, "s", n) for n in s)
         if any(n <= 0 for n in s):
             raise OptionError(f"{function}: lengths {s} must be positive")
         if axes is not None and len(s) != len(axes):
@@ -72,11 +72,10 @@ def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
         if s is not None and len(s) > rank:
             raise ShapeError(f"{function}: lengths {s} for {type_of(a).short}", shapes=[type_of(a).shape])
         axes = range(rank) if s is None else range(rank - len(s), rank)
-    if len(set(axes)) != len(axes):
-        raise OptionError(f"{function}: an axis stands twice in {tuple(axes)}")
+    axes = canonical_axes(tuple(axes), rank, function)
     last = tuple(range(rank - len(axes), rank))
     if requested_axes is not None:
-        a = moveaxis(a, tuple(axes), last)
+        a = moveaxis(a, axes, last)
     if s is None:
         s = type_of(a).shape[rank - len(axes) :]
         if kind is FftType.IRFFT and s:
@@ -86,8 +85,9 @@ def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
         a = _fitted(a, (*s[:-1], s[-1] // 2 + 1) if kind is FftType.IRFFT and s else s)
     out = _over_last(a, kind, tuple(s))
     if norm is not None:
-        out = out * asarray(_scale(s, function.startswith("i"), norm), type_of(out).dtype)
-    return out if requested_axes is None else moveaxis(out, last, tuple(axes))
+        factor = _scale(function, s, kind in (FftType.IFFT, FftType.IRFFT), norm)
+        out = out * asarray(factor, type_of(out).dtype)
+    return out if requested_axes is None else moveaxis(out, last, axes)
 
 
 def _fitted(a: Any, lengths: Sequence[int]) -> Any:
@@ -123,7 +123,8 @@ def _over_last(a: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
 def _over_one(function: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | None) -> Any:
     if isinstance(axis, list | tuple):
         raise OptionError(f"{function}: axis={axis}", instead=f"{function}n, which takes several axes")
-    return _transform(function, kind, a, None if n is None else [n], None if axis is None else [axis], norm)
+    lengths = None if n is None else [integer(function, "n", n)]
+    return _transform(function, kind, a, lengths, None if axis is None else [axis], norm)
 
 
 def _over_two(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
@@ -206,6 +207,10 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     return _over_one("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
+#: `hfft` is `irfft` of the conjugate, and `ihfft` the conjugate of `rfft`, with the norm of the other direction.
+_OPPOSITES = {None: "forward", "backward": "forward", "forward": "backward"}
+
+
 @docs_from(irfft)
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """`fft` of a Hermitian-symmetric signal, given by its first half; its spectrum is real (as ``numpy.fft.hfft``).
@@ -216,10 +221,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     >>> jnp.fft.hfft(jnp.array([1.0, 1.0]))
     Array([2., 0.], dtype=float32)
     """
-    a = check_one("hfft", a)
-    # hfft is irfft of the conjugate, without its factor 1 / n.
-    out = _over_one("hfft", FftType.IRFFT, conj(a), n, axis, norm)
-    return out * (2 * (type_of(a).shape[axis] - 1) if n is None else n)
+    return _over_one("hfft", FftType.IRFFT, conj(check_one("hfft", a)), n, axis, _OPPOSITES.get(norm, norm))
 
 
 @docs_from(rfft)
@@ -229,9 +231,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     >>> jnp.fft.ihfft(jnp.array([2.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
     """
-    a = check_one("ihfft", a)
-    out = _over_one("ihfft", FftType.RFFT, a, n, axis, norm)
-    return conj(out) * (1 / (type_of(a).shape[axis] if n is None else n))
+    return conj(_over_one("ihfft", FftType.RFFT, a, n, axis, _OPPOSITES.get(norm, norm)))
 
 
 # --- several axes ---------------------------------------------------------------------------------------
@@ -251,9 +251,9 @@ def fftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: st
       An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
 
     Raises:
-      OptionError: an axis occurs twice, `s` and `axes` have different lengths, a length is not positive, or `norm` is
-        not one of the listed names.
-      ShapeError: `s` has more lengths than `a` has axes.
+      OptionError: `s` and `axes` have different lengths, a length is not positive, or `norm` is not one of the listed
+        names.
+      ShapeError: `s` has more lengths than `a` has axes, or an axis occurs twice.
 
     >>> jnp.fft.fftn(jnp.array([[1.0, 0.0], [0.0, 0.0]]))
     Array([[1.+0.j, 1.+0.j],
