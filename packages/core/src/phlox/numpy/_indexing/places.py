@@ -183,9 +183,10 @@ def compress(
     n = min(n, type_of(mask).shape[0])
     if size is None:
         size = known_count("compress", mask)
-    elif not 0 <= size <= n:
-        raise OptionError(f"compress: size={size} for {n} elements", instead=f"a size from 0 to {n}")
     else:
+        size = integer("compress", "size", size)
+        if not 0 <= size <= n:
+            raise OptionError(f"compress: size={size} for {n} elements", instead=f"a size from 0 to {n}")
         a = to_dtype(a, type_of(a).dtype)  # strongly typed, as in JAX, where the fill value is
     # `take` fills what is beyond the axis.
     beyond = to_dtype(value_of(type_of(a).shape[at]), np.dtype(np.int32))

@@ -67,19 +67,7 @@ def parse(
     _check_masks(parts, shape)
     parts = [q for p in parts for q in (_expand_mask(p) if _is_mask(p) else [p])]
     consumed = sum(p is not None and p is not Ellipsis and not isinstance(p, _NewAxisMask) for p in parts)
-    if consumed > len(shape):
-        raise IndexingError(
-            f"Too many indices: array is {len(shape)}-dimensional, but {consumed} were indexed", shapes=[shape]
-        )
-    if sum(p is Ellipsis for p in parts) > 1:
-        raise IndexingError("an index can have only one ellipsis (...)")
-    missing = [slice(None)] * (len(shape) - consumed)
-    # By identity, as == of an array is an array
-    if Ellipsis in [p if p is Ellipsis else None for p in parts]:
-        at = next(i for i, p in enumerate(parts) if p is Ellipsis)
-        parts[at : at + 1] = missing
-    else:
-        parts += missing
+    parts = complete(parts, consumed, shape)
     items: list[Item] = []
     dynamic: list[Any] = []
     axis = 0
@@ -117,6 +105,23 @@ def parse(
             items.append("array" if type_of(part).shape else "int")
             dynamic.append(part)
     return Plan(tuple(items), wraps), dynamic
+
+
+def complete(parts: Sequence[Any], consumed: int, shape: tuple[int, ...]) -> list[Any]:
+    """The entries of an index, with ``:`` for axes that they do not consume, in place of the ellipsis or at the end.
+
+    Raises `IndexingError` for too many entries, and for a second ellipsis.
+    """
+    if consumed > len(shape):
+        raise IndexingError(
+            f"Too many indices: array is {len(shape)}-dimensional, but {consumed} were indexed", shapes=[shape]
+        )
+    # By identity, as == of an array is an array
+    ellipses = [i for i, p in enumerate(parts) if p is Ellipsis]
+    if len(ellipses) > 1:
+        raise IndexingError("an index can have only one ellipsis (...)")
+    at = ellipses[0] if ellipses else len(parts)
+    return [*parts[:at], *[slice(None)] * (len(shape) - consumed), *parts[at + 1 :]]
 
 
 class _NewAxisMask(NamedTuple):

@@ -530,7 +530,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
     Array([1, 4], dtype=int32)
     """
-    a = check_one("diagonal", a)
+    a, offset = check_one("diagonal", a), integer("diagonal", "offset", offset)
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = type_of(a).shape[-2:]
     diagonal_positions = positions(max_dim(0, min_dim(rows + min(offset, 0), columns - max(offset, 0))))
