@@ -152,8 +152,6 @@ def contains(x: Any, value: Any) -> Array:
 
 def iterate(x: Any) -> Iterator[Array]:
     """An iterator over the rows of `x`."""
-    if not type_of(x).shape:
-        raise ShapeError("iteration over an array without axes", instead="x itself, or x[None]", shapes=[()])
     from .._indexing.rows import unstack_rows
 
     if type(x) is ArrayImpl and not x._is_shown():

@@ -198,8 +198,9 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, de
     model = a if isinstance(a, ShapedArray) else check_one(function, a)
     aval = model if isinstance(model, ShapedArray) else type_of(model)
     out_dtype = dtype_like(a, aval) if dtype is None else dtypes.user_dtype(dtype, function)
-    # A ShapeDtypeStruct has a weak type for tracing only, as in JAX: the array of a type has a dtype.
-    weak = dtype is None and aval.weak_type and not isinstance(a, ShapeDtypeStruct)
+    # As in JAX, an array like a ShapeDtypeStruct (whose weak type is for tracing only) is strongly typed, and so is one
+    # that is filled with an array.
+    weak = dtype is None and aval.weak_type and not isinstance(a, ShapeDtypeStruct) and not type_of(value).shape
     lengths = aval.shape if shape is None else as_shape(shape, function)
     # As in JAX, an array like a concrete one gets its sharding.
     if device is None and not weak and model is not aval:
@@ -293,10 +294,7 @@ def full_like(
     >>> full_like(np.array([1, 2]), 9)
     Array([9, 9], dtype=int32)
     """
-    fill_value = check_one("full_like", fill_value)
-    if dtype is None and type_of(fill_value).shape:
-        dtype = type_of(a).dtype  # strongly typed, as in JAX
-    return _like("full_like", a, fill_value, dtype, shape, device)
+    return _like("full_like", a, check_one("full_like", fill_value), dtype, shape, device)
 
 
 # --- sequences ------------------------------------------------------------------------------------------
@@ -452,7 +450,7 @@ def linspace(
     """
     start, stop = check("linspace", start, stop)
     out_dtype = None if dtype is None else dtypes.user_dtype(dtype, "linspace")
-    (count,) = _lengths("linspace", num)
+    (count,) = _lengths("linspace", integer("linspace", "num", num))
     out, step = _linspace(
         start, stop, num=count, endpoint=endpoint, dtype=out_dtype, axis=integer("linspace", "axis", axis)
     )

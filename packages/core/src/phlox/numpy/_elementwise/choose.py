@@ -10,7 +10,7 @@ from ..._api.jit.jit import jit, jitted_alias
 from ..._base.errors import DtypeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.broadcasting import where as choose
-from ..._operands.checks import check, check_one, type_of
+from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.integers import saturated, unheld
 from ..._operands.promotion import promote_shapes, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
@@ -103,7 +103,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     >>> jnp.round(jnp.array([0.5, 1.5, 2.25]), 1)
     Array([0.5, 1.5, 2.2], dtype=float32)
     """
-    a = check_one("round", a)
+    a, decimals = check_one("round", a), integer("round", "decimals", decimals)
     if out is not None:
         raise UnsupportedError(f"round: out={type(out).__name__} is not supported", instead="x = round(...)")
     aval = type_of(a)

@@ -11,7 +11,7 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, OptionError
 from ..._ir import dtypes
-from ..._operands.checks import canonical_axis, check, check_one, type_of
+from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
 from ..._operands.promotion import promoted, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
@@ -210,6 +210,7 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     *others, n = type_of(last).shape
     bits = reshape((reshape(last, (*others, n, 1)) >> weights) & np.uint8(1), (*others, 8 * n))
     if count is not None:
+        count = integer("unpackbits", "count", count)
         length = count if count >= 0 else max(8 * n + count, 0)
         bits = along(bits, len(others), 0, min(length, 8 * n))
         padding = [(0, 0, 0)] * len(others) + [(0, max(length - 8 * n, 0), 0)]

@@ -246,6 +246,8 @@ def choose(
     if not is_kind(a, "iu"):
         raise ArgumentError(f"choose: takes integers to choose by, got {type_of(a).short}", instead="a.astype(int)")
     count = len(arrays)
+    if not count:
+        raise ArgumentError("choose: there are no choices", instead="at least one array", argument="choices")
     if mode == "raise":
         if isinstance(a, Tracer):
             a._refuse(ConcretizationTypeError, "choose with mode='raise'", "mode='clip' or mode='wrap'")

@@ -49,7 +49,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 _STATISTICS: dict[str, Callable[..., Any]] = {"maximum": max, "minimum": min, "mean": mean, "median": median}
 
 
-def _pairs(function: str, widths: Any, rank: int) -> list[tuple[Any, Any]]:
+def _pairs(option: str, widths: Any, rank: int) -> list[tuple[Any, Any]]:
     """A pair for each axis, from one value, one pair, or a pair for each axis."""
     if hasattr(widths, "shape") and widths.shape:
         widths = list(widths)
@@ -62,9 +62,7 @@ def _pairs(function: str, widths: Any, rank: int) -> list[tuple[Any, Any]]:
     if rows and all(nested) and len(rows) in (1, rank) and all(len(g) in (1, 2) for g in rows):
         pairs = [(g[0], g[-1]) for g in rows]
         return pairs * rank if len(pairs) == 1 else pairs
-    raise ShapeError(
-        f"pad: {function}={widths!r} for an array with {rank} axes", instead="(before, after) for each axis"
-    )
+    raise ShapeError(f"pad: {option}={widths!r} for an array with {rank} axes", instead="(before, after) for each axis")
 
 
 def pad(
@@ -125,7 +123,8 @@ def pad(
         if n == 0 and (pair != (0, 0) or mode == "median") and mode not in ("constant", "empty", "mean"):
             raise ShapeError(f"pad: an axis of length 0 has no elements for mode={mode!r}", instead="mode='constant'")
     if mode in ("constant", "linear_ramp", "empty"):
-        ends = _pairs(mode, kwargs.get("end_values" if mode == "linear_ramp" else "constant_values", 0), rank)
+        option = "end_values" if mode == "linear_ramp" else "constant_values"
+        ends = _pairs(option, kwargs.get(option, 0), rank)
         return _to_values(array, ends, widths=widths, ramp=mode == "linear_ramp")
     if mode in _STATISTICS:
         lengths = kwargs.get("stat_length")

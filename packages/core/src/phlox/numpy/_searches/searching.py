@@ -12,7 +12,7 @@ from ..._api.jit.jit import jit
 from ..._base.errors import ConcretizationTypeError, DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic, surely_at_least, value_of
-from ..._operands.checks import check, check_one, type_of
+from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.integers import unheld
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.elementwise import logic
@@ -229,7 +229,7 @@ def bincount(
         if isinstance(x, Tracer):
             x._refuse(ConcretizationTypeError, "bincount without length", "length=...")
         largest = int(np.asarray(r.max(x))) + 1 if type_of(x).shape[0] else 0
-        length = max(minlength, largest, 1 if type_of(x).shape[0] else 0)
+        length = max(integer("bincount", "minlength", minlength), largest, 1 if type_of(x).shape[0] else 0)
     if weights is None:
         weights = np.ones((), dtypes.canonical(dtypes.int64))[()]
     else:

@@ -16,6 +16,7 @@ from ..._operands.promotion import promote_inexact, to_dtype
 from ..._ops.structure.shape import as_array_or_tracer
 from ...typing import Array, ArrayLike
 from .._creation.fill import linspace, zeros
+from .._creation.from_data import asarray
 from .._elementwise.binary import divide, subtract
 from .._elementwise.choose import where as choose
 from .._elementwise.comparisons import equal
@@ -220,6 +221,6 @@ def histogram2d(
     """
     x, y = check("histogram2d", x, y)
     # A vector of edges is for both axes.
-    both: Any = [bins, bins] if hasattr(bins, "__len__") and len(bins) not in (1, 2) else bins
+    both: Any = [asarray(bins)] * 2 if hasattr(bins, "__len__") and len(bins) not in (1, 2) else bins
     counts, edges = histogramdd(stack(promote_inexact(x, y), 1), both, range, weights, density)
     return counts, edges[0], edges[1]

@@ -86,14 +86,23 @@ def mean(
     return _mean(a, axis, computed, result, keepdims, where)
 
 
-@functools.partial(jit, static_argnames=("computed", "root", *STATIC_OPTIONS))
+@functools.partial(jit, static_argnames=("function", "computed", "root", *STATIC_OPTIONS))
 def _var(
-    a: Any, axis: Any, computed: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any, middle: Any, root: bool
+    a: Any,
+    function: str,
+    axis: Any,
+    computed: Any,
+    dtype: Any,
+    ddof: Any,
+    keepdims: bool,
+    where: Any,
+    middle: Any,
+    root: bool,
 ) -> Any:
     """The variance, or its square root."""
-    axes = canonical_axes(axis, type_of(a).ndim, "var")
+    axes = canonical_axes(axis, type_of(a).ndim, function)
     # Replaced here and not only in the sums: 0 times the distance of a masked nan is nan in the derivative.
-    a = apply_mask("var", to_dtype(a, computed), where, 0)
+    a = apply_mask(function, to_dtype(a, computed), where, 0)
     # Two passes, as the mean of the squares minus the square of the mean cancels
     centered = subtract(a, mean(a, axes, computed, keepdims=True, where=where) if middle is None else middle)
     squares = e.real(e.mul(centered, e.conj(centered))) if is_kind(centered, "c") else e.square(centered)
@@ -105,14 +114,16 @@ def _var(
     return e.sqrt(quotient) if root else quotient
 
 
-def _variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
+def _variance_dtypes(function: str, aval: Any, dtype: Any) -> tuple[Any, Any]:
     """The dtype in which to compute a variance, and the dtype of the result."""
     if dtype is None:
         inexact = dtypes.to_inexact(aval.dtype)
         return summing_dtype(inexact), dtypes.real_part(inexact)
-    result = dtypes.user_dtype(dtype, "var")
+    result = dtypes.user_dtype(dtype, function)
     if dtypes.kind(aval.dtype) == "c" and dtypes.kind(result) != "c":
-        raise DtypeError(f"var: {aval.short} cannot be computed in {result.name}", instead="a complex dtype, or none")
+        raise DtypeError(
+            f"{function}: {aval.short} cannot be computed in {result.name}", instead="a complex dtype, or none"
+        )
     return summing_dtype(result), result
 
 
@@ -175,10 +186,10 @@ def variance(
     if root and dtype is not None and not dtypes.is_inexact(dtypes.user_dtype(dtype, function)):
         raise DtypeError(f"{function}: dtype={dtype!r} has no roots", instead="a float or complex dtype")
     a = check_one(function, a)
-    computed, result = _variance_dtypes(type_of(a), dtype)
+    computed, result = _variance_dtypes(function, type_of(a), dtype)
     middle = None if mean is None else check(function, mean)[0]
     options = {"computed": computed, "dtype": result, "ddof": ddof, "keepdims": keepdims, "root": root}
-    return _var(a, axis=hashable(axis), where=where, middle=middle, **options)
+    return _var(a, function, axis=hashable(axis), where=where, middle=middle, **options)
 
 
 @docs_from(var)

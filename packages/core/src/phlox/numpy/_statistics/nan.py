@@ -146,8 +146,9 @@ def _counted(a: Any, axis: r.Axis, keepdims: bool, where: Any, dtype: Any) -> An
     return to_dtype(r.sum(logical_not(isnan(a)), axis, np.int32, keepdims=keepdims, where=where), dtype)
 
 
-def _present(a: Any, where: Any) -> Any:
+def _present(function: str, a: Any, where: Any) -> Any:
     """`where` without the elements that are nan."""
+    where = r.check_mask(function, where)
     if not is_kind(a, "fc"):
         return where
     return logical_not(isnan(a)) if where is None else logical_and(where, logical_not(isnan(a)))
@@ -216,7 +217,9 @@ def nanvar(
     """
     a = check_one("nanvar", a)
     r.no_out("nanvar", out)
-    variance = moments.variance("nanvar", a, axis, dtype, ddof, keepdims, _present(a, where), mean, root=False)
+    variance = moments.variance(
+        "nanvar", a, axis, dtype, ddof, keepdims, _present("nanvar", a, where), mean, root=False
+    )
     return variance if dtype is None else to_dtype(variance, dtypes.user_dtype(dtype, "nanvar"))
 
 
@@ -248,7 +251,8 @@ def nanstd(
     """
     a = check_one("nanstd", a)
     r.no_out("nanstd", out)
-    return moments.variance("nanstd", a, axis, dtype, ddof, keepdims, _present(a, where), mean, root=True)
+    where = _present("nanstd", a, where)
+    return moments.variance("nanstd", a, axis, dtype, ddof, keepdims, where, mean, root=True)
 
 
 def _position(find: Callable[..., Any], worst: _Limit, a: Any, axis: int | None, keepdims: bool) -> Any:

@@ -21,7 +21,7 @@ from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.reductions import reduce as ops, running
 from ..._ops.structure.shape import broadcast_in_dim
 from ...typing import Array, ArrayLike, DTypeLike
-from .._elementwise.choose import where as choose
+from .._elementwise.choose import where as select_elements
 from .._elementwise.unary import as_bool, is_kind
 from .._manipulation.shapes import ravel
 
@@ -40,16 +40,22 @@ def restore_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     return broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=remaining)
 
 
-def apply_mask(function: str, a: Any, mask: Any, neutral: Any) -> Any:
-    """`a` with the neutral element where `mask` is false."""
+def check_mask(function: str, mask: Any) -> Any:
+    """The argument `where`, an array of bools or None. Raises `DtypeError` for other dtypes."""
     if mask is None:
-        return a
+        return None
     mask = check_one("where", mask)
     if type_of(mask).dtype != dtypes.bool_:
         raise DtypeError(
             f"jnp.{function}: where must be None or a boolean array, got {type_of(mask).short}", instead="x != 0"
         )
-    return choose(mask, a, to_dtype(neutral, type_of(a).dtype))
+    return mask
+
+
+def apply_mask(function: str, a: Any, mask: Any, neutral: Any) -> Any:
+    """`a` with the neutral element where `mask` is false."""
+    mask = check_mask(function, mask)
+    return a if mask is None else select_elements(mask, a, to_dtype(neutral, type_of(a).dtype))
 
 
 def accumulator(dtype: Any) -> Any:
@@ -205,6 +211,12 @@ def prod(
 # --- extrema and logical reductions ---------------------------------------------------------------------
 
 
+def _check_elements(function: str, aval: Any, axes: tuple[int, ...], instead: str) -> None:
+    """Raises `ShapeError` if there are no elements along the axes."""
+    if math.prod(aval.shape[i] for i in axes) == 0:
+        raise ShapeError(f"{function} of an empty array of type {aval.short}", instead=instead, shapes=[aval.shape])
+
+
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "largest"))
 def _extremum(a: Any, axis: Any, keepdims: bool, largest: bool, initial: Any = None, where: Any = None) -> Any:
     name = "max" if largest else "min"
@@ -212,10 +224,7 @@ def _extremum(a: Any, axis: Any, keepdims: bool, largest: bool, initial: Any = N
     a = to_dtype(a, aval.dtype)
     axes = canonical_axes(axis, aval.ndim, name)
     if initial is None:
-        if math.prod(aval.shape[i] for i in axes) == 0:
-            raise ShapeError(
-                f"{name} of an empty array of type {aval.short}", instead="initial=...", shapes=[aval.shape]
-            )
+        _check_elements(name, aval, axes, "initial=...")
         if where is not None:
             raise ShapeError(f"{name} with where= needs initial=, the value of an empty selection")
     reduce = ops.reduce_max if largest else ops.reduce_min
@@ -226,7 +235,7 @@ def _extremum(a: Any, axis: Any, keepdims: bool, largest: bool, initial: Any = N
         if is_kind(initial, "f") and is_kind(a, "f") and not dtypes.has_infinity(aval.dtype):
             # Infinity becomes nan in this dtype. As the initial value of an extremum it is neutral in one direction.
             infinity = to_dtype(-np.inf if largest else np.inf, type_of(initial).dtype)
-            first = choose(logic.eq(to_dtype(initial, type_of(initial).dtype), infinity), neutral, first)
+            first = select_elements(logic.eq(to_dtype(initial, type_of(initial).dtype), infinity), neutral, first)
         out = (e.max_ if largest else e.min_)(first, out)
     return to_dtype(restore_axes(out, axes, keepdims), aval.dtype)
 
@@ -357,6 +366,7 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
 def _range(a: Any, axis: Any, keepdims: bool) -> Any:
+    _check_elements("ptp", type_of(a), canonical_axes(axis, type_of(a).ndim, "ptp"), "an array with elements")
     return e.sub(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
 
