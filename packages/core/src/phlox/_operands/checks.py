@@ -18,6 +18,7 @@ from .._base.errors import (
     PhloxError,
     ShapeError,
     TracerIntegerConversionError,
+    UnsupportedError,
 )
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
@@ -125,6 +126,12 @@ def check_square(function: str, m: Any) -> int:
     if rows != columns:
         raise ShapeError(f"{function}: takes square matrices, got {type_of(m).short}", shapes=[type_of(m).shape])
     return rows
+
+
+def refuse_out(function: str, out: Any) -> None:
+    """Raises for ``out=``, because arrays are immutable."""
+    if out is not None:
+        raise UnsupportedError(f"{function}: out={type(out).__name__} is not supported", instead=f"x = {function}(...)")
 
 
 def integer(function: str, name: str, value: Any) -> int:

@@ -15,14 +15,14 @@ from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic
 from ..._ir.sharding_types import entries_of
-from ..._operands.checks import check, type_of
+from ..._operands.checks import check, refuse_out, type_of
 from ..._operands.products import contract
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.linalg.dot import PrecisionLike
 from ..._ops.structure.shape import transpose as transpose_op
 from ...typing import Array, DTypeLike
 from .._manipulation.shapes import squeeze
-from .._statistics.reductions import no_out, sum
+from .._statistics.reductions import sum
 from .products import mask_to_diagonal
 
 #: for each step the positions of the operands to contract; the result is appended to the list of operands
@@ -70,7 +70,7 @@ def einsum(
     >>> jnp.einsum("ij,j->i", jnp.eye(2), jnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)
     """
-    no_out("einsum", out)
+    refuse_out("einsum", out)
     if not isinstance(subscripts, str):
         subscripts, operands = _named_axes((subscripts, *operands))
     arrays = check("einsum", *operands)
@@ -83,7 +83,7 @@ def einsum(
         output=output,
         path=_path(inputs, output, shapes, path),
         precision=precision,
-        preferred=None if preferred_element_type is None else dtypes.user_dtype(preferred_element_type, "einsum"),
+        preferred=dtypes.optional_dtype(preferred_element_type, "einsum"),
         dot=_dot_general,
     )
     if out_sharding is None:

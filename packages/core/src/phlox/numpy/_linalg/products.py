@@ -12,7 +12,7 @@ from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
 from ..._operands.broadcasting import where
-from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, several, type_of
+from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, refuse_out, several, type_of
 from ..._operands.products import contract
 from ..._operands.promotion import promote_dtypes
 from ..._ops.elementwise import arithmetic as e
@@ -24,10 +24,6 @@ from .._manipulation.broadcasting import broadcast_shapes
 from .._manipulation.shapes import expand_dims, ravel
 
 _static = functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
-
-
-def _preferred(dtype: Any, function: str) -> Any:
-    return None if dtype is None else dtypes.user_dtype(dtype, function)
 
 
 @_static
@@ -79,7 +75,7 @@ def dot(
     if out_sharding is not None:
         options: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
         return compute_with_sharding("dot", dot, (a, b), out_sharding, **options)
-    return _dot(a, b, precision, _preferred(preferred_element_type, "dot"))
+    return _dot(a, b, precision, dtypes.optional_dtype(preferred_element_type, "dot"))
 
 
 @_static
@@ -160,10 +156,10 @@ def matmul(
     if out_sharding is not None:
         options: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
         return compute_with_sharding("matmul", matmul, (a, b), out_sharding, **options)
-    return product(a, b, precision, _preferred(preferred_element_type, "matmul"))
+    return product(a, b, precision, dtypes.optional_dtype(preferred_element_type, "matmul"))
 
 
-@functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
+@_static
 @docs_from(dot)
 def vdot(
     a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
@@ -189,7 +185,7 @@ def vdot(
     return dot(ravel(a), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
 
 
-@functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
+@_static
 @docs_from(dot)
 def inner(
     a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
@@ -232,9 +228,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     Array([[0, 0],
            [0, 1]], dtype=int32)
     """
-    from .._statistics.reductions import no_out
-
-    no_out("outer", out)
+    refuse_out("outer", out)
     a, b = promote_dtypes(*check("outer", a, b))
     return expand_dims(ravel(a), 1) * expand_dims(ravel(b), 0)
 
@@ -289,11 +283,8 @@ def tensordot(
         left, right = tuple(range(ra - n, ra)), tuple(range(n))
     else:
         left, right = (canonical_axes(x, r, "tensordot") for x, r in zip(_axes_lists(axes), (ra, rb), strict=True))
-    preferred = _preferred(preferred_element_type, "tensordot")
+    preferred = dtypes.optional_dtype(preferred_element_type, "tensordot")
     return _tensordot(a, b, left=left, right=right, precision=precision, preferred_element_type=preferred)
-
-
-# --- diagonals ------------------------------------------------------------------------------------------
 
 
 def _axes_lists(axes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -310,6 +301,9 @@ def _axes_lists(axes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     if len(left) != len(right):
         raise ShapeError(f"tensordot requires axes lists to have equal length, got {axes[0]} and {axes[1]}")
     return left, right
+
+
+# --- diagonals ------------------------------------------------------------------------------------------
 
 
 @functools.partial(jit, inline=True, static_argnames=("offset", "axis1", "axis2", "dtype", "out"))
@@ -335,9 +329,9 @@ def trace(
     >>> jnp.trace(jnp.eye(3))
     Array(3., dtype=float32)
     """
-    from .._statistics.reductions import no_out, sum
+    from .._statistics.reductions import sum
 
-    no_out("trace", out)
+    refuse_out("trace", out)
     a = check_one("trace", a)
     rank = type_of(a).ndim
     i, j = canonical_axis(axis1, rank, "trace"), canonical_axis(axis2, rank, "trace")

@@ -11,6 +11,7 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError, UnsupportedError
 from ..._ir.dimensions import min_dim
+from ..._operands.broadcasting import where
 from ..._operands.checks import check, check_one, integer, matrix_shape, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import logic
@@ -21,7 +22,6 @@ from .._creation.from_data import asarray
 from .._elementwise.binary import power
 from .._elementwise.unary import is_kind
 from .._indexing.reading import diag
-from .._manipulation.broadcasting import broadcast_to
 from .._manipulation.repeat import tile
 from .._manipulation.shapes import expand_dims, ravel
 
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
 def _triangle(m: Any, k: int, lower: bool) -> Any:
     rows, columns = matrix_shape("tril" if lower else "triu", m)
     # The upper triangle from diagonal k is all that is not in the lower triangle up to k - 1.
-    mask = broadcast_to(tri(rows, columns, k if lower else k - 1, bool), type_of(m).shape)
-    is_inside = mask if lower else logic.not_(mask)
-    out = logic.select_n(is_inside, broadcast_to(literal(m, 0), type_of(m).shape), m)
-    return to_dtype(out, type_of(m).dtype, type_of(m).weak_type)
+    mask = tri(rows, columns, k if lower else k - 1, bool)
+    return where(mask if lower else logic.not_(mask), m, literal(m, 0))
 
 
 @jit(inline=True, static_argnames="k")

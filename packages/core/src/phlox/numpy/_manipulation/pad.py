@@ -212,7 +212,7 @@ def _from_itself(array: Any, widths: Widths, mode: str, odd: bool) -> Any:
 
 
 def _source(positions: Any, n: Any, mode: str) -> Any:
-    """The positions in an axis of length `n` that the padded axis has at `places`."""
+    """The positions in an axis of length `n` of the elements at these positions of the padded axis."""
     if mode == "edge":
         return clip(positions, 0, n - 1)
     if mode == "wrap":
@@ -276,8 +276,8 @@ def _mirrored(array: Any, axis: int, positions: np.ndarray, period: int, odd: bo
     n = type_of(array).shape[axis]
     image, rest = np.divmod(positions, period)
     mirrored = image % 2 == 1
-    here = np.minimum(np.where(mirrored, n - 1 - rest, rest), n - 1)
-    elements = _at_places(array, here, axis)
+    sources = np.minimum(np.where(mirrored, n - 1 - rest, rest), n - 1)
+    elements = _at_places(array, sources, axis)
     if not odd:
         return elements
     dtype = type_of(array).dtype

@@ -19,10 +19,8 @@ def _along(function: str, x: Any, axis: int | None) -> int:
     """The axis to accumulate along; it may be omitted for vectors only."""
     rank = type_of(x).ndim
     if rank == 0:
-        total = function.replace("_prod", "_product").replace("_", " ")
         raise ShapeError(
-            f"The input must be non-scalar to take a {total}: {function} of {type_of(x).short}",
-            instead="phlox.numpy.atleast_1d(x)",
+            f"{function}: The input must be non-scalar, got {type_of(x).short}", instead="phlox.numpy.atleast_1d(x)"
         )
     if axis is None and rank > 1:
         raise ShapeError(f"{function}: which of the {rank} axes of {type_of(x).short}?", instead="axis=...")

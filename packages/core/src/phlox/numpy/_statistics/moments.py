@@ -13,17 +13,17 @@ from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic
-from ..._operands.checks import canonical_axes, check, check_one, hashable, type_of
+from ..._operands.checks import canonical_axes, check, check_one, hashable, refuse_out, type_of
 from ..._operands.promotion import promote_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.structure.numbers import scalar_of
 from ..._ops.structure.shape import reshape, transpose
 from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.binary import divide, multiply, subtract
-from .._elementwise.choose import where as choose
+from .._elementwise.choose import where as select_elements
 from .._elementwise.unary import is_kind
 from .._manipulation.broadcasting import broadcast_to
-from .reductions import STATIC_OPTIONS, Axis, apply_mask, no_out, sum, summing_dtype
+from .reductions import STATIC_OPTIONS, Axis, apply_mask, sum, summing_dtype
 
 
 def _count(a: Any, axes: tuple[int, ...], mask: Any, dtype: Any, keepdims: bool) -> Any:
@@ -73,7 +73,7 @@ def mean(
     """
     a = check_one("mean", a)
     if out is not None:
-        no_out("mean", out)
+        refuse_out("mean", out)
     if axis is not None:
         axis = hashable(axis)
     if dtype is None:
@@ -110,7 +110,7 @@ def _var(
     freedom = e.sub(_count(a, axes, where, real, keepdims), to_dtype(ddof, real))
     quotient = e.div(sum(squares, axes, real, keepdims=keepdims, where=where), freedom)
     # No more observations than `ddof`: nan, where the quotient may be infinite or negative.
-    quotient = choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(quotient, dtype), np.nan)
+    quotient = select_elements(logic.gt(freedom, to_dtype(0, real)), to_dtype(quotient, dtype), np.nan)
     return e.sqrt(quotient) if root else quotient
 
 
@@ -162,8 +162,7 @@ def var(
     >>> jnp.var(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    if out is not None:
-        no_out("var", out)
+    refuse_out("var", out)
     freedom = _freedom("var", ddof, correction)
     return variance("var", a, axis, dtype, freedom, keepdims, where, mean, root=False)
 
@@ -221,8 +220,7 @@ def std(
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    if out is not None:
-        no_out("std", out)
+    refuse_out("std", out)
     freedom = _freedom("std", ddof, correction)
     return variance("std", a, axis, dtype, freedom, keepdims, where, mean, root=True)
 
@@ -264,17 +262,17 @@ def _average(a: Any, weights: Any, axis: Any, returned: bool, keepdims: bool) ->
     else:
         a, weights = promote_inexact(a, *check("average", weights))
         if type_of(weights).shape != type_of(a).shape:
-            weights = _weights_along(a, weights, axis, axes)
+            weights = weights_along("average", a, weights, axis, axes)
         total = sum(weights, axes, keepdims=keepdims)
         out = divide(sum(multiply(a, weights), axes, keepdims=keepdims), total)
     return (out, broadcast_to(total, type_of(out).shape)) if returned else out
 
 
-def _weights_along(a: Any, weights: Any, axis: Axis, axes: tuple[int, ...]) -> Any:
+def weights_along(function: str, a: Any, weights: Any, axis: Axis, axes: tuple[int, ...]) -> Any:
     """Weights for some axes of `a`, with axes of length one inserted for the others."""
     if axis is None or type_of(weights).shape != tuple(type_of(a).shape[i] for i in axes):
         raise ShapeError(
-            f"average: weights {type_of(weights).short} do not fit {type_of(a).short}",
+            f"{function}: weights {type_of(weights).short} do not fit {type_of(a).short}",
             instead="weights of the shape of a, or one for each element along axis",
         )
     order = tuple(int(i) for i in np.argsort(axes))
