@@ -21,7 +21,7 @@ def _of(x: np.ndarray) -> Any:
     return asarray(x, dtypes.canonical(x.dtype))
 
 
-def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Array:
+def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Any:
     """The array (or the arrays by name) in a file that `save` (or `savez`) wrote (as ``numpy.load``).
 
     Args:
