@@ -105,22 +105,22 @@ def product(a: Any, b: Any, precision: Any = None, preferred_element_type: Any =
     # Where one length is one, that axis is dropped; in the result it is the free axis of the other factor.
     drop_a = tuple(i for i in both if i not in shared and type_of(a).shape[i] == 1)
     drop_b = tuple(i for i in both if i not in shared and type_of(b).shape[i] == 1)
-    own_a = [i for i in range(rank) if fa and i not in shared and i not in drop_a]
-    own_b = [i for i in range(rank) if fb and i not in shared and i not in drop_b]
+    free_a = [i for i in range(rank) if fa and i not in shared and i not in drop_a]
+    free_b = [i for i in range(rank) if fb and i not in shared and i not in drop_b]
     a = squeeze_op(a, dimensions=drop_a) if drop_a else a
     b = squeeze_op(b, dimensions=drop_b) if drop_b else b
-    places_a = [i for i in range(rank) if fa and i not in drop_a]
-    places_b = [i for i in range(rank) if fb and i not in drop_b]
+    axes_a = [i for i in range(rank) if fa and i not in drop_a]
+    axes_b = [i for i in range(rank) if fb and i not in drop_b]
     out = contract(
         a,
         b,
         ((type_of(a).ndim - 1,), (type_of(b).ndim - 2 if fb else 0,)),
-        ([places_a.index(i) for i in shared], [places_b.index(i) for i in shared]),
+        ([axes_a.index(i) for i in shared], [axes_b.index(i) for i in shared]),
         precision,
         preferred_element_type,
     )
     # Axes of the product: shared batches, batches and rows of a alone, batches and columns of b alone.
-    labels: list[Any] = [*shared, *own_a, *(["row"] if fa else []), *own_b, *(["column"] if fb else [])]
+    labels: list[Any] = [*shared, *free_a, *(["row"] if fa else []), *free_b, *(["column"] if fb else [])]
     final_labels = [*[i for i in range(rank) if i in labels], *(["row"] if fa else []), *(["column"] if fb else [])]
     order = tuple(labels.index(i) for i in final_labels)
     return out if order == tuple(range(len(order))) else transpose_op(out, permutation=order)
