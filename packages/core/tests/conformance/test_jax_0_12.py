@@ -51,7 +51,7 @@ CALLS = {
         j.numpy.top_k(np.array([3, 1, 0, 1, 100], dtype), 3, mode="smallest") for dtype in ("int8", "uint8", "int32", "bool")
     ],
     "minmax": lambda j: (j.numpy.minmax(X), j.numpy.minmax(X, where=X > 1, initial=(5, 2)), j.numpy.minmax(X, keepdims=True)),
-    "meshgrid": lambda j: (j.numpy.meshgrid(X, X), j.numpy.atleast_1d(1, X), j.numpy.broadcast_arrays(1, X)),
+    "meshgrid": lambda j: (j.numpy.meshgrid(X, X), j.numpy.atleast_1d(1, X), j.numpy.atleast_3d(1, X), j.numpy.broadcast_arrays(1, X)),
     "linspace": lambda j: [j.numpy.linspace(0, 25, n) for n in (6, 7, 50)]
     + [j.numpy.linspace(X, -X, 5, axis=-1), j.numpy.linspace(-3, 11, 9, False), j.numpy.geomspace(1, 1000, 7)],
     "histogram": lambda j: j.numpy.histogram(np.array([1, 2, 3, 10, 11, 15, 19, 25]), 5, (0, 25)),

@@ -9,7 +9,7 @@ import phlox
 from conformance.harness import both
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64", "bfloat16", "int4", "float8_e4m3fn"])
 def test_files(dtype):
     x = judge.array(judge.rng("files", dtype), (2, 3), dtype)
 

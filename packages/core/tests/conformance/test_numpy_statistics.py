@@ -267,3 +267,10 @@ def test_places_in_long_arrays_of_16_bits(name, dtype):
     mine, theirs = (getattr(m.numpy, name)(m.numpy.asarray(x, dtype), share) for m in (phlox, jax))
     assert mine.dtype == theirs.dtype == dtype
     assert float(mine) == float(theirs)
+
+
+def test_quantiles_with_weights_along_axes():
+    random = np.random.default_rng(6)
+    x, w = random.normal(size=(3, 4, 5)).astype("float32"), random.random((5, 3)).astype("float32")
+    options = {"axis": (2, 0), "weights": w, "method": "inverted_cdf"}
+    np.testing.assert_array_equal(phlox.numpy.quantile(x, 0.3, **options), np.quantile(x, 0.3, **options))

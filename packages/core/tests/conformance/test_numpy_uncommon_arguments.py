@@ -98,6 +98,20 @@ VALUES = {
         n.ones((0, 3)), where=n.ones((0, 3), bool)
     ),
     "complex numbers as truth": lambda n, m: n.array([1j, 0, 2]).astype(bool),
+    "diagonals next to infinities": lambda n, m: (
+        n.einsum("ii->i", n.array([[1, n.inf], [n.inf, 3]], n.bfloat16)),
+        n.einsum("iij->j", n.array([[[1, 2], [n.inf, 3]], [[n.nan, 4], [5, 6]]])),
+        n.einsum("jij->ij", n.arange(12).reshape(2, 3, 2)),
+    ),
+    "edges of both axes": lambda n, m: n.histogram2d(n.array([0.5, 2]), n.array([1.0, 2.5]), bins=[0.0, 1.0, 2.0, 3.0]),
+    "arrays like references": lambda n, m: n.full_like(m.new_ref(n.arange(3)), n.array([1.0, 2, 3])),
+    "arrays like weak types": lambda n, m: [n.full_like(n.asarray(1.0), x).weak_type for x in (2, n.ones(()), n.ones(1)[:1].sum())],
+    "norms of half spectra": lambda n, m: [
+        f(n.array([1.0, 2, 3]), length, norm=norm).round(5)
+        for f in (n.fft.hfft, n.fft.ihfft)
+        for length in (None, 5)
+        for norm in (None, "backward", "ortho", "forward")
+    ],
     "grids of floats": lambda n, m: (n.mgrid[1.3:4.2:0.3], n.ogrid[0.1:1:0.3, 0:3:1.7]),
 }  # fmt: skip
 
@@ -196,13 +210,54 @@ def test_discouraged(words):
     assert [w.filename for w in caught] == [__file__]
 
 
-def test_the_function_is_named():
-    for call, name in [
-        (lambda: phlox.numpy.ravel_multi_index(None, -1), "ravel_multi_index"),
-        (lambda: phlox.numpy.matrix_transpose(None), "matrix_transpose"),
-    ]:
-        with pytest.raises(phlox.errors.ArgumentError, match=name):
-            call()
+#: calls that are refused, and the words that name the function and the argument
+NAMED = {
+    "ravel_multi_index": lambda n: n.ravel_multi_index(None, -1),
+    "matrix_transpose": lambda n: n.matrix_transpose(None),
+    "cholesky: takes square matrices": lambda n: n.linalg.cholesky(n.ones((1, 3))),
+    "eigh: takes square matrices": lambda n: n.linalg.eigh(n.ones((1, 3))),
+    "hermitian=True: takes square matrices": lambda n: n.linalg.svd(n.ones((1, 3)), hermitian=True),
+    "cond with p=1: takes square matrices": lambda n: n.linalg.cond(n.ones((1, 3)), 1),
+    "einsum: axis 'i' has the lengths 1 and 3": lambda n: n.einsum("ii->i", n.ones((1, 3))),
+    "round: decimals must be an integer": lambda n: n.round(n.ones(1), 1.5),
+    "matrix_power: n must be an integer": lambda n: n.linalg.matrix_power(n.eye(2), 1.5),
+    "rot90: k must be an integer": lambda n: n.rot90(n.eye(2), k=1.5),
+    "tril_indices: k must be an integer": lambda n: n.tril_indices(3, 1.5),
+    "triu_indices: n must be an integer": lambda n: n.triu_indices(3.5),
+    "diagonal: offset must be an integer": lambda n: n.diagonal(n.eye(2), 1.5),
+    "compress: size must be an integer": lambda n: n.extract(n.ones(2), n.ones(2), size=1.5),
+    "linspace: num must be an integer": lambda n: n.linspace(0, 1, (3,)),
+    "diff: n must be an integer": lambda n: n.diff(n.arange(3), 1.5),
+    "repeat: repeats must be integers": lambda n: n.repeat(n.arange(3), 1.0),
+    "roll: shift must be an integer": lambda n: n.roll(n.arange(3), 1.5),
+    "unpackbits: count must be an integer": lambda n: n.unpackbits(n.zeros(2, "uint8"), count=1.5),
+    "bincount: minlength must be an integer": lambda n: n.bincount(n.arange(3), minlength=2.5),
+    "top_k: k must be an integer": lambda n: n.top_k(n.ones(2), 1.5),
+    "ds: size must be an integer": lambda n: phlox.ds(1, 2.9),
+    "fft: axis 1.5": lambda n: n.fft.fft(n.eye(2), axis=1.5),
+    "ifft: n must be an integer": lambda n: n.fft.ifft(n.eye(2), 1.5),
+    "irfftn: s must be an integer": lambda n: n.fft.irfftn(n.eye(2), (1.5, 2)),
+    "ihfft: norm='x'": lambda n: n.fft.ihfft(n.ones(2), norm="x"),
+    "polyint: m must be an integer": lambda n: n.polyint(n.arange(3), 1.5),
+    "nanvar: where must be None or a boolean array": lambda n: n.nanvar(n.ones(2), where=n.ones(2)),
+    "nanstd: c64[2] cannot be computed": lambda n: n.nanstd(n.ones(2) * 1j, dtype="float32"),
+    "std: axis 4": lambda n: n.std(n.arange(3), axis=4),
+    "ptp of an empty array": lambda n: n.ptp(n.zeros(0)),
+    "pad: constant_values=(1, 2, 3)": lambda n: n.pad(n.ones(2), 1, constant_values=(1, 2, 3)),
+    "pad: end_values=(1, 2, 3)": lambda n: n.pad(n.ones(2), 1, "linear_ramp", end_values=(1, 2, 3)),
+    "hanning's argument `M`": lambda n: phlox.jit(n.hanning)(3),
+    "choose: there are no choices": lambda n: n.choose(n.array([0]), [], mode="clip"),
+    "cross: takes vectors of 3 elements": lambda n: n.linalg.cross(n.ones(2), n.ones(2)),
+    "iteration over an array without axes": lambda n: n.lexsort(n.array(3)),
+    "Too many indices": lambda n: n.arange(5)[phlox.ds(0, 2), phlox.ds(0, 2)],
+    "only one ellipsis": lambda n: n.arange(5)[phlox.ds(0, 2), ..., ...],
+}
+
+
+@pytest.mark.parametrize("words", NAMED)
+def test_the_function_is_named(words):
+    with pytest.raises(phlox.errors.PhloxError, match=re.escape(words)):
+        NAMED[words](phlox.numpy)
 
 
 DTYPES = [None, "float32", "float16", "bfloat16", "int8", "uint8", "int32"]

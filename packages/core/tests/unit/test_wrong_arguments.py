@@ -45,7 +45,7 @@ MODULES = {
 #: they read or write files, change how NumPy prints, or may run for ever
 LEFT_OUT = {"load", "save", "savez", "fromfile", "frombuffer", "fromstring", "set_printoptions", "while_loop"}
 #: NumPy's own functions, or opt_einsum's, which say it in their words
-NOT_OURS = {"numpy.array_repr", "numpy.array_str", "numpy.einsum_path", "numpy.tril_indices", "numpy.triu_indices"}
+NOT_OURS = {"numpy.array_repr", "numpy.array_str", "numpy.einsum_path"}
 UNCLEAR = (AssertionError, AttributeError, LookupError, ArithmeticError, UnboundLocalError, errors.CompilationError)
 
 

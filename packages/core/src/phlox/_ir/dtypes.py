@@ -280,6 +280,21 @@ def user_dtype(dtype: Any, function: str = "") -> Dtype:
     return result
 
 
+def optional_dtype(dtype: Any, function: str = "") -> Dtype | None:
+    """`user_dtype(dtype)`; None for None."""
+    return None if dtype is None else user_dtype(dtype, function)
+
+
+def float_dtype(dtype: Any, function: str = "") -> Dtype:
+    """`user_dtype(dtype)`; the default float for None."""
+    return canonical(float64) if dtype is None else user_dtype(dtype, function)
+
+
+def int_dtype(dtype: Any, function: str = "") -> Dtype:
+    """`user_dtype(dtype)`; the default integer for None."""
+    return canonical(int64) if dtype is None else user_dtype(dtype, function)
+
+
 def python_scalar_dtype(kind_of: type) -> np.dtype:
     """Canonical element type of Python's bool, int, float or complex."""
     return canonical(_PYTHON[kind_of])

@@ -19,6 +19,7 @@ from .._base.errors import (
     PhloxError,
     ShapeError,
     TracerIntegerConversionError,
+    UnsupportedError,
 )
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
@@ -110,6 +111,28 @@ def refuse_complex(function: str, x: Any, dtype: Any) -> None:
     """
     if type(x) is complex and dtypes.kind(dtype) not in "cbk":
         raise ArgumentError(f"{function}: {x!r} is no {dtype.name}", instead="its real part", value=x)
+
+
+def matrix_shape(function: str, m: Any) -> tuple[int, int]:
+    """The number of rows and columns. Raises `ShapeError` for arrays with fewer than two axes."""
+    shape = type_of(m).shape
+    if len(shape) < 2:
+        raise ShapeError(f"{function}: needs at least 2 axes, got {type_of(m).short}", shapes=[shape])
+    return shape[-2], shape[-1]
+
+
+def check_square(function: str, m: Any) -> int:
+    """The number of rows of square matrices. Raises `ShapeError` for others."""
+    rows, columns = matrix_shape(function, m)
+    if rows != columns:
+        raise ShapeError(f"{function}: takes square matrices, got {type_of(m).short}", shapes=[type_of(m).shape])
+    return rows
+
+
+def refuse_out(function: str, out: Any) -> None:
+    """Raises for ``out=``, because arrays are immutable."""
+    if out is not None:
+        raise UnsupportedError(f"{function}: out={type(out).__name__} is not supported", instead=f"x = {function}(...)")
 
 
 def integer(function: str, name: str, value: Any) -> int:

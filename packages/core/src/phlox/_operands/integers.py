@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from .._ir import dtypes
-from .._ir.promotion import promote
 from .._ops.elementwise import logic
 from .._ops.elementwise.families import literal
 from .checks import type_of
-from .promotion import to_dtype
+from .promotion import common_dtype, to_dtype
 
 
 def unheld(x: Any, y: Any) -> int | None:
@@ -22,7 +21,7 @@ def unheld(x: Any, y: Any) -> int | None:
     avals = type_of(x), type_of(y)
     if any(dtypes.kind(aval.dtype) not in "iu" for aval in avals):
         return None
-    dtype, _ = promote(tuple((aval.dtype, aval.weak_type) for aval in avals))
+    dtype, _ = common_dtype(x, y)
     for i, (operand, aval) in enumerate(zip((x, y), avals, strict=True)):
         limits = dtypes.iinfo(aval.dtype)
         # The values of an array are not known, so all of its dtype have to fit.

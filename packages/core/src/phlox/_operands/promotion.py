@@ -39,17 +39,22 @@ def to_dtype(x: Any, dtype: Any, weak: bool = False) -> Array:
     return convert_array(x, dtype, weak)
 
 
+def common_dtype(*args: Any) -> tuple[Any, bool]:
+    """The (dtype, weak_type) to which the arguments are promoted."""
+    return promote(tuple((a.dtype, a.weak_type) for a in map(type_of, args)))
+
+
 def promote_dtypes(*args: Any) -> list[Array]:
     """The arguments converted to their common dtype."""
     if len(args) == 1:
         return list(args)
-    dtype, weak = promote(tuple((a.dtype, a.weak_type) for a in map(type_of, args)))
+    dtype, weak = common_dtype(*args)
     return [to_dtype(x, dtype, weak) for x in args]
 
 
 def promote_inexact(*args: Any) -> list[Array]:
     """Like `promote_dtypes`, but integers and bools become floats."""
-    dtype, weak = promote(tuple((a.dtype, a.weak_type) for a in map(type_of, args)))
+    dtype, weak = common_dtype(*args)
     if dtypes.is_inexact(dtype):
         return [to_dtype(x, dtype, weak) for x in args]
     return [to_dtype(x, dtypes.to_inexact(dtype), weak) for x in args]

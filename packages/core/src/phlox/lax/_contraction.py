@@ -57,7 +57,7 @@ def dot_general(
         return compute_with_sharding(
             "dot_general", dot_general, (lhs, rhs), out_sharding, dimension_numbers=dimension_numbers, **options
         )
-    preferred = None if preferred_element_type is None else dtypes.user_dtype(preferred_element_type)
+    preferred = dtypes.optional_dtype(preferred_element_type)
     if preferred is not None and _of_different_bytes(lhs, rhs):
         # Both hold the numbers of both. XLA's CPU has not all products of bfloat16 with results of float32.
         wide = dtypes.float32 if preferred in (dtypes.float32, dtypes.float64) else dtypes.bfloat16

@@ -12,12 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .._base.docstrings import docs_from
-from .._base.errors import ShapeError
 from .._base.public_names import publish
 from .._base.source import warn
 from .._base.strictness import composed
 from .._ir import dtypes
-from .._operands.checks import check, check_one, type_of
+from .._operands.checks import check, check_one, check_square, type_of
 from .._operands.promotion import promote_inexact
 from .._ops.elementwise.arithmetic import add
 from .._ops.linalg import (
@@ -551,10 +550,7 @@ def _prepared(function: str, x: Any, symmetrize: bool) -> Any:
     x = check_one(function, x)
     if not symmetrize:
         return x
-    if type_of(x).ndim < 2:
-        raise ShapeError(f"{function}: takes matrices, got {type_of(x).short}", shapes=[type_of(x).shape])
-    if type_of(x).shape[-1] != type_of(x).shape[-2]:
-        raise ShapeError(f"{function}: takes square matrices, got {type_of(x).short}", shapes=[type_of(x).shape])
+    check_square(function, x)
     return hermitian_part(*promote_inexact(x))
 
 

@@ -48,10 +48,6 @@ class Initializer(Protocol):
         ...
 
 
-def _float(dtype: Any) -> Any:
-    return dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype)
-
-
 def zeros(key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: OutSharding = None) -> Array:
     """An initializer: zeros.
 
@@ -96,7 +92,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Callable[..., 
     default = dtype
 
     def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
-        return lay_out("constant", jnp.full(shape, value, _float(dtype)), out_sharding)
+        return lay_out("constant", jnp.full(shape, value, dtypes.float_dtype(dtype)), out_sharding)
 
     return init
 
@@ -117,7 +113,7 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Callable
     default = dtype
 
     def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
-        float_dtype = _float(dtype)
+        float_dtype = dtypes.float_dtype(dtype)
         return lay_out("uniform", random.uniform(key, shape, float_dtype) * jnp.array(scale, float_dtype), out_sharding)
 
     return init
@@ -139,7 +135,7 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Callable
     default = dtype
 
     def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
-        float_dtype = _float(dtype)
+        float_dtype = dtypes.float_dtype(dtype)
         return lay_out("normal", random.normal(key, shape, float_dtype) * jnp.array(stddev, float_dtype), out_sharding)
 
     return init
@@ -161,7 +157,7 @@ def truncated_normal(
     default = dtype
 
     def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
-        float_dtype = _float(dtype)
+        float_dtype = dtypes.float_dtype(dtype)
         drawn = random.truncated_normal(key, lower, upper, shape, float_dtype)
         return lay_out("truncated_normal", drawn * jnp.array(stddev, float_dtype), out_sharding)
 
@@ -247,7 +243,7 @@ def variance_scaling(
     default = dtype
 
     def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
-        return lay_out("variance_scaling", draw(key, shape, _float(dtype)), out_sharding)
+        return lay_out("variance_scaling", draw(key, shape, dtypes.float_dtype(dtype)), out_sharding)
 
     def draw(key: Any, shape: Sequence[int], float_dtype: Any) -> Any:
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
@@ -329,7 +325,7 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
     """
 
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
-        dtype = _float(dtype)
+        dtype = dtypes.float_dtype(dtype)
         if len(shape) < 2:
             raise ShapeError(f"orthogonal: a shape of at least two axes is needed, got {tuple(shape)}")
         if not math.prod(shape):
@@ -365,7 +361,7 @@ def delta_orthogonal(
     """
 
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
-        dtype = _float(dtype)
+        dtype = dtypes.float_dtype(dtype)
         if not 3 <= len(shape) <= 5 or shape[-1] < shape[-2]:
             raise ShapeError(
                 f"delta_orthogonal: no shape for a convolution kernel with as many outputs as inputs: {tuple(shape)}",

@@ -3,6 +3,7 @@
 import numpy as _np
 
 from .._base.public_names import on_demand as _on_demand, publish as _publish
+from .._ir.dtypes import issubdtype as issubdtype
 from .._ir.promotion import promote_types as promote_types
 from .._xla.array import Array as _Array
 from ._arrays import functions as _functions  # noqa: F401  (gives arrays the functions that their methods call)
@@ -66,7 +67,6 @@ from ._creation.dtypes import (
     isdtype as isdtype,
     isrealobj as isrealobj,
     isscalar as isscalar,
-    issubdtype as issubdtype,
     number as number,
     object_ as object_,
     result_type as result_type,

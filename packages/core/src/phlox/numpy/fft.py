@@ -49,20 +49,23 @@ __all__ = [
 Ints = Sequence[int]
 
 
-def _scale(lengths: Sequence[int], back: bool, norm: str | None) -> float:
+def _scale(function: str, lengths: Sequence[int], is_inverse: bool, norm: str | None) -> float:
     """The factor of the result; inverse transforms of XLA already include 1 / size."""
     size = math.prod(lengths)
     factors = {None: 1.0, "backward": 1.0, "ortho": math.sqrt(size), "forward": float(size)}
     if norm not in factors:
-        raise OptionError(f"norm={norm!r}", instead="'backward', 'ortho' or 'forward'")
-    return factors[norm] if back else 1 / (factors[norm] or 1)
+        raise OptionError(f"{function}: norm={norm!r}", instead="'backward', 'ortho' or 'forward'")
+    return factors[norm] if is_inverse else 1 / (factors[norm] or 1)
 
 
-def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
+def _transform(
+    function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None, is_inverse: bool | None = None
+) -> Any:
+    """The transform; `is_inverse` decides which norms scale it, by default `kind`."""
     a = check_one(function, a)
     rank = type_of(a).ndim
     if s is not None:
-        s = tuple(integer("fft", "s", n) for n in s)
+        s = tuple(integer(function, "s", n) for n in s)
         if any(n <= 0 for n in s):
             raise OptionError(f"{function}: lengths {s} must be positive")
         if axes is not None and len(s) != len(axes):
@@ -72,11 +75,10 @@ def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
         if s is not None and len(s) > rank:
             raise ShapeError(f"{function}: lengths {s} for {type_of(a).short}", shapes=[type_of(a).shape])
         axes = range(rank) if s is None else range(rank - len(s), rank)
-    if len(set(axes)) != len(axes):
-        raise OptionError(f"{function}: an axis stands twice in {tuple(axes)}")
+    axes = canonical_axes(tuple(axes), rank, function)
     last = tuple(range(rank - len(axes), rank))
     if requested_axes is not None:
-        a = moveaxis(a, tuple(axes), last)
+        a = moveaxis(a, axes, last)
     if s is None:
         s = type_of(a).shape[rank - len(axes) :]
         if kind is FftType.IRFFT and s:
@@ -86,8 +88,11 @@ def _transform(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
         a = _fitted(a, (*s[:-1], s[-1] // 2 + 1) if kind is FftType.IRFFT and s else s)
     out = _over_last(a, kind, tuple(s))
     if norm is not None:
-        out = out * asarray(_scale(s, function.startswith("i"), norm), type_of(out).dtype)
-    return out if requested_axes is None else moveaxis(out, last, tuple(axes))
+        if is_inverse is None:
+            is_inverse = kind in (FftType.IFFT, FftType.IRFFT)
+        factor = _scale(function, s, is_inverse, norm)
+        out = out * asarray(factor, type_of(out).dtype)
+    return out if requested_axes is None else moveaxis(out, last, axes)
 
 
 def _fitted(a: Any, lengths: Sequence[int]) -> Any:
@@ -96,7 +101,7 @@ def _fitted(a: Any, lengths: Sequence[int]) -> Any:
         return a
     rank = type_of(a).ndim
     a = asarray(a)[(..., *(slice(n) for n in lengths))]
-    missing = [n - have for n, have in zip(lengths, type_of(a).shape[rank - len(lengths) :], strict=True)]
+    missing = [n - length for n, length in zip(lengths, type_of(a).shape[rank - len(lengths) :], strict=True)]
     return pad(a, [(0, 0)] * (rank - len(lengths)) + [(0, n) for n in missing])
 
 
@@ -120,10 +125,13 @@ def _over_last(a: Any, kind: FftType, lengths: tuple[int, ...]) -> Any:
     return a if forth else transform(a, kind, lengths[-some:])
 
 
-def _over_one(function: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | None) -> Any:
+def _over_one(
+    function: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | None, is_inverse: bool | None = None
+) -> Any:
     if isinstance(axis, list | tuple):
         raise OptionError(f"{function}: axis={axis}", instead=f"{function}n, which takes several axes")
-    return _transform(function, kind, a, None if n is None else [n], None if axis is None else [axis], norm)
+    lengths = None if n is None else [integer(function, "n", n)]
+    return _transform(function, kind, a, lengths, None if axis is None else [axis], norm, is_inverse)
 
 
 def _over_two(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
@@ -218,7 +226,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     """
     a = check_one("hfft", a)
     # hfft is irfft of the conjugate, without its factor 1 / n.
-    out = _over_one("hfft", FftType.IRFFT, conj(a), n, axis, norm)
+    out = _over_one("hfft", FftType.IRFFT, conj(a), n, axis, norm, is_inverse=False)
     return out * (2 * (type_of(a).shape[axis] - 1) if n is None else n)
 
 
@@ -230,7 +238,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     Array([1.+0.j, 1.+0.j], dtype=complex64)
     """
     a = check_one("ihfft", a)
-    out = _over_one("ihfft", FftType.RFFT, a, n, axis, norm)
+    out = _over_one("ihfft", FftType.RFFT, a, n, axis, norm, is_inverse=True)
     return conj(out) * (1 / (type_of(a).shape[axis] if n is None else n))
 
 
@@ -251,9 +259,9 @@ def fftn(a: ArrayLike, s: Ints | None = None, axes: Ints | None = None, norm: st
       An array of the shape of `a`, with lengths `s` along the axes, of dtype complex64 (complex128 for 64-bit dtypes).
 
     Raises:
-      OptionError: an axis occurs twice, `s` and `axes` have different lengths, a length is not positive, or `norm` is
-        not one of the listed names.
-      ShapeError: `s` has more lengths than `a` has axes.
+      OptionError: `s` and `axes` have different lengths, a length is not positive, or `norm` is not one of the listed
+        names.
+      ShapeError: `s` has more lengths than `a` has axes, or an axis occurs twice.
 
     >>> jnp.fft.fftn(jnp.array([[1.0, 0.0], [0.0, 0.0]]))
     Array([[1.+0.j, 1.+0.j],
@@ -385,7 +393,7 @@ def irfft2(a: ArrayLike, s: Ints | None = None, axes: Ints = (-2, -1), norm: str
 # --- frequencies, and their order -----------------------------------------------------------------------
 
 
-def _plain_number(function: str, n: Any, d: Any) -> None:
+def _check_numbers(function: str, n: Any, d: Any) -> None:
     for name, x in (("n", n), ("d", d)):
         if isinstance(x, list | tuple):
             raise ArgumentError(f"{function}: {name} must be a number, got {x!r}")
@@ -412,8 +420,8 @@ def fftfreq(
     >>> jnp.fft.fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
-    _plain_number("fftfreq", n, d)
-    out_dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "fftfreq")
+    _check_numbers("fftfreq", n, d)
+    out_dtype = dtypes.float_dtype(dtype, "fftfreq")
     inexact = dtypes.to_inexact(out_dtype)
     # 0 … (n - 1) // 2, then the negative frequencies
     indices = (arange(n, dtype=dtypes.real_part(inexact), device=device) + n // 2) % n - n // 2
@@ -433,8 +441,8 @@ def rfftfreq(
     >>> jnp.fft.rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
-    _plain_number("rfftfreq", n, d)
-    out_dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "rfftfreq")
+    _check_numbers("rfftfreq", n, d)
+    out_dtype = dtypes.float_dtype(dtype, "rfftfreq")
     return arange(n // 2 + 1, dtype=out_dtype, device=device) / asarray(d * n, out_dtype)
 
 

@@ -25,10 +25,6 @@ from ._keys import checked
 from ._samplers import _shape, bernoulli, permutation, randint, uniform
 
 
-def _dtype(function: str, dtype: Any) -> Any:
-    return dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, function)
-
-
 @functools.partial(jit, static_argnums=(1, 2))
 def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     # Not 2 x - 1 in the dtype: int2 has no 2.
@@ -58,7 +54,7 @@ def rademacher(
     100
     """
     key, _ = checked("rademacher", key)
-    return _rademacher(key, as_shape(shape, "rademacher"), _dtype("rademacher", dtype))
+    return _rademacher(key, as_shape(shape, "rademacher"), dtypes.int_dtype(dtype, "rademacher"))
 
 
 @functools.partial(jit, static_argnums=(2, 3))
@@ -96,7 +92,7 @@ def geometric(
     """
     key, _ = checked("geometric", key)
     p = check_one("geometric", p)
-    out_dtype = _dtype("geometric", dtype)
+    out_dtype = dtypes.int_dtype(dtype, "geometric")
     if dtypes.kind(out_dtype) not in "iu":
         raise DtypeError(f"geometric: numbers of trials cannot be {out_dtype}", instead="an integer dtype")
     return _geometric(key, p, _shape("geometric", shape, p), out_dtype)

@@ -115,7 +115,7 @@ def poisson(
     """
     key, _ = checked("poisson", key)
     check_method("poisson", method)
-    out_dtype = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "poisson")
+    out_dtype = dtypes.int_dtype(dtype, "poisson")
     if dtypes.kind(out_dtype) not in "iu":
         raise DtypeError(f"dtype argument to `poisson` must be an int dtype, got {out_dtype}")
     if method == "approximate":

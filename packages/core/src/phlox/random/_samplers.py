@@ -53,7 +53,7 @@ def _shape(function: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
 
 
 def _float(function: str, dtype: Any) -> Any:
-    out_dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
+    out_dtype = dtypes.float_dtype(dtype, function)
     if dtypes.kind(out_dtype) != "f":
         raise DtypeError(f"dtype argument to `{function}` must be a float dtype, got {out_dtype}")
     _need_samples(function, out_dtype)
@@ -61,7 +61,7 @@ def _float(function: str, dtype: Any) -> Any:
 
 
 def _inexact(function: str, dtype: Any) -> Any:
-    out_dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
+    out_dtype = dtypes.float_dtype(dtype, function)
     if not dtypes.is_inexact(out_dtype):
         raise DtypeError(f"dtype argument to `{function}` must be a float or complex dtype, got {out_dtype}")
     _need_samples(function, out_dtype)
@@ -363,7 +363,7 @@ def randint(
     dtype('int32')
     """
     key, _ = checked("randint", key)
-    out_dtype = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "randint")
+    out_dtype = dtypes.int_dtype(dtype, "randint")
     if dtypes.kind(out_dtype) not in "iu":
         raise DtypeError(f"dtype argument to `randint` must be an int dtype, got {out_dtype}")
     wanted_shape = _shape("randint", shape, minval, maxval)

@@ -131,6 +131,6 @@ def orthogonal(
     True
     """
     key, _ = checked("orthogonal", key)
-    dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, "orthogonal")
+    dtype = dtypes.float_dtype(dtype, "orthogonal")
     rows = operator.index(n)
     return _orthogonal(key, rows, rows if m is None else operator.index(m), as_shape(shape, "orthogonal"), dtype)

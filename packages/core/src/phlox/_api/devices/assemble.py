@@ -30,7 +30,7 @@ def _types(function: str, parts: Sequence[Any], dtype: Any) -> ShapedArray:
     """The type of the parts, not weak; its dtype is that of all parts. Raises `DtypeError` if dtypes differ."""
     if any(isinstance(x, Tracer) for x in parts):
         raise UnexpectedTracerError(f"{function}: a traced value has no elements to put on devices")
-    target = None if dtype is None else dtypes.user_dtype(dtype, function)
+    target = dtypes.optional_dtype(dtype, function)
     if not parts:
         if target is None:
             raise ArgumentError(f"{function}: this process holds no part, so the dtype is unknown", instead="dtype=...")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
-from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, type_of
+from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, type_of
 from ..._operands.promotion import promote_dtypes, promote_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure.slicing import along
@@ -80,7 +80,7 @@ def diff(
     >>> jnp.diff(jnp.array([1, 4, 9]))
     Array([3, 5], dtype=int32)
     """
-    a = check_one("diff", a)
+    a, n = check_one("diff", a), integer("diff", "n", n)
     shape = type_of(a).shape
     if not shape:
         raise ShapeError(f"diff: needs at least 1 axis, got {type_of(a).short}")

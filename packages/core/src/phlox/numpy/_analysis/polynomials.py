@@ -165,8 +165,8 @@ def _polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     return (to_dtype(concatenate([q[None] for q in quotient]), dtype) if quotient else zeros(1, dtype)), rest
 
 
-def _order(function: str, m: int) -> int:
-    times = integer("polyder", "m", m)
+def _check_order(function: str, m: int) -> int:
+    times = integer(function, "m", m)
     if times < 0:
         raise ArgumentError(f"{function}: m={times} times", instead="a number that is not negative")
     return times
@@ -191,7 +191,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     Array([2., 2.], dtype=float32)
     """
     (p,) = promote_inexact(*check("polyder", p))
-    times = _order("polyder", m)
+    times = _check_order("polyder", m)
     if times == 0:
         return asarray(p)
     # k (k - 1) … (k - m + 1), as exact integers on the host
@@ -221,7 +221,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     Array([1., 2., 0.], dtype=float32)
     """
     p, k = promote_inexact(*check("polyint", p, 0 if k is None else k))
-    times = _order("polyint", m)
+    times = _check_order("polyint", m)
     constants = atleast_1d(k)
     if _length(constants) == 1:
         constants = broadcast_to(constants, (times,))

@@ -152,8 +152,6 @@ def contains(x: Any, value: Any) -> Array:
 
 def iterate(x: Any) -> Iterator[Array]:
     """An iterator over the rows of `x`."""
-    if not type_of(x).shape:
-        raise ShapeError("iteration over an array without axes", instead="x itself, or x[None]", shapes=[()])
     from .._indexing.rows import unstack_rows
 
     if type(x) is ArrayImpl and not x._is_shown():
@@ -190,10 +188,10 @@ def array_namespace(api_version: str | None) -> Any:
 
     Under `phlox.as_jax` it is the ``jax.numpy`` that the program imports: libraries compare the two by identity.
     """
-    own = sys.modules["phlox.numpy"]
+    phlox_numpy = sys.modules["phlox.numpy"]
     # If phlox stands in the place of jax, programs compare the namespace with jax.numpy.
     jax_numpy: Any = sys.modules.get("jax.numpy")
-    namespace = jax_numpy if getattr(jax_numpy, "_target", None) is own else own
+    namespace = jax_numpy if getattr(jax_numpy, "_target", None) is phlox_numpy else phlox_numpy
     version = namespace.__array_api_version__
     if api_version not in (None, version, "2024.12"):  # each version contains the one before
         raise OptionError(f"version {api_version!r} of the array API is not supported", instead=repr(version))

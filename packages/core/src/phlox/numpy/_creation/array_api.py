@@ -12,20 +12,17 @@ import numpy as np
 from ..._base.errors import OptionError
 from ..._ir import dtypes
 from ..._xla.devices import devices
+from .dtypes import KINDS
 
 __array_api_version__ = "2025.12"
 
-_KINDS = {
-    "bool": ("bool",),
-    "signed integer": ("int8", "int16", "int32", "int64"),
-    "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
-    "real floating": ("float32", "float64"),
-    "complex floating": ("complex64", "complex128"),
-}
-_GROUPS = {
-    "integral": ("signed integer", "unsigned integer"),
-    "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating"),
-}
+_DTYPES = [
+    np.dtype(name)
+    for name in (
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
+        "complex64", "complex128",
+    )
+]  # fmt: skip
 
 
 class ArrayNamespaceInfo:
@@ -81,11 +78,10 @@ class ArrayNamespaceInfo:
         """
         selected: dict[str, np.dtype] = {}
         for one in kind if isinstance(kind, tuple) else ("bool", "numeric") if kind is None else (kind,):
-            if one not in _KINDS and one not in _GROUPS:
-                raise OptionError(f"there is no kind {one!r} of dtypes", instead=", ".join([*_KINDS, *_GROUPS]))
-            for part in _GROUPS.get(one, (one,)):
-                known = [np.dtype(name) for name in _KINDS[part]]
-                selected.update((dtype.name, dtype) for dtype in known if dtypes.canonical(dtype) == dtype)
+            if one not in KINDS:
+                raise OptionError(f"there is no kind {one!r} of dtypes", instead=", ".join(KINDS))
+            known = [dtype for dtype in _DTYPES if dtype.kind in KINDS[one]]
+            selected.update((dtype.name, dtype) for dtype in known if dtypes.canonical(dtype) == dtype)
         return selected
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ..._api.jit.programs import dtype_like
 from ..._base.errors import ArgumentError, DtypeError, OptionError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
-from ..._ir.dtypes import issubdtype
-from ..._ir.promotion import promote, promote_types
+from ..._ir.promotion import promote
 from ..._operands.checks import array_like, declared_dtype, type_or_content_type
 from ...typing import ArrayLike, DTypeLike
 from .from_data import asarray
@@ -43,34 +41,29 @@ class _ScalarType(type):
         return f"<class '{cls.__module__}.{cls.__name__}'>"
 
 
-def _scalar_type(name: str, dtype: Any) -> Any:
-    numpy_dtype = np.dtype(dtype)
-    doc = f"The element type {numpy_dtype.name}; called with a number it makes an array without axes."
-    return _ScalarType(name, (), {"dtype": numpy_dtype, "__doc__": doc, "__module__": "phlox.numpy"})
+def _scalar_type(name: str) -> Any:
+    doc = f"The element type {name}; called with a number it makes an array without axes."
+    return _ScalarType(name, (), {"dtype": dtypes.as_dtype(name), "__doc__": doc, "__module__": "phlox.numpy"})
 
 
-bool_ = _scalar_type("bool", np.bool_)
-int4, uint4 = _scalar_type("int4", ml_dtypes.int4), _scalar_type("uint4", ml_dtypes.uint4)
-int8, int16 = _scalar_type("int8", np.int8), _scalar_type("int16", np.int16)
-int32, int64 = _scalar_type("int32", np.int32), _scalar_type("int64", np.int64)
-uint8, uint16 = _scalar_type("uint8", np.uint8), _scalar_type("uint16", np.uint16)
-uint32, uint64 = _scalar_type("uint32", np.uint32), _scalar_type("uint64", np.uint64)
-bfloat16, float16 = _scalar_type("bfloat16", ml_dtypes.bfloat16), _scalar_type("float16", np.float16)
-float32, float64 = _scalar_type("float32", np.float32), _scalar_type("float64", np.float64)
-int1, uint1 = (_scalar_type(name, getattr(ml_dtypes, name)) for name in ("int1", "uint1"))
-int2, uint2 = _scalar_type("int2", ml_dtypes.int2), _scalar_type("uint2", ml_dtypes.uint2)
-float4_e2m1fn = _scalar_type("float4_e2m1fn", ml_dtypes.float4_e2m1fn)
-float6_e2m3fn = _scalar_type("float6_e2m3fn", ml_dtypes.float6_e2m3fn)
-float6_e3m2fn = _scalar_type("float6_e3m2fn", ml_dtypes.float6_e3m2fn)
-float8_e3m4 = _scalar_type("float8_e3m4", ml_dtypes.float8_e3m4)
-float8_e4m3 = _scalar_type("float8_e4m3", ml_dtypes.float8_e4m3)
-float8_e4m3b11fnuz = _scalar_type("float8_e4m3b11fnuz", ml_dtypes.float8_e4m3b11fnuz)
-float8_e4m3fnuz = _scalar_type("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz)
-float8_e5m2fnuz = _scalar_type("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz)
-float8_e8m0fnu = _scalar_type("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu)
-float8_e4m3fn = _scalar_type("float8_e4m3fn", ml_dtypes.float8_e4m3fn)
-float8_e5m2 = _scalar_type("float8_e5m2", ml_dtypes.float8_e5m2)
-complex64, complex128 = _scalar_type("complex64", np.complex64), _scalar_type("complex128", np.complex128)
+bool_ = _scalar_type("bool")
+int1, int2, int4, int8 = map(_scalar_type, ("int1", "int2", "int4", "int8"))
+int16, int32, int64 = map(_scalar_type, ("int16", "int32", "int64"))
+uint1, uint2, uint4, uint8 = map(_scalar_type, ("uint1", "uint2", "uint4", "uint8"))
+uint16, uint32, uint64 = map(_scalar_type, ("uint16", "uint32", "uint64"))
+bfloat16, float16, float32, float64 = map(_scalar_type, ("bfloat16", "float16", "float32", "float64"))
+float4_e2m1fn = _scalar_type("float4_e2m1fn")
+float6_e2m3fn = _scalar_type("float6_e2m3fn")
+float6_e3m2fn = _scalar_type("float6_e3m2fn")
+float8_e3m4 = _scalar_type("float8_e3m4")
+float8_e4m3 = _scalar_type("float8_e4m3")
+float8_e4m3b11fnuz = _scalar_type("float8_e4m3b11fnuz")
+float8_e4m3fnuz = _scalar_type("float8_e4m3fnuz")
+float8_e5m2fnuz = _scalar_type("float8_e5m2fnuz")
+float8_e8m0fnu = _scalar_type("float8_e8m0fnu")
+float8_e4m3fn = _scalar_type("float8_e4m3fn")
+float8_e5m2 = _scalar_type("float8_e5m2")
+complex64, complex128 = map(_scalar_type, ("complex64", "complex128"))
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 
@@ -89,7 +82,8 @@ object_ = np.object_
 dtype = np.dtype
 
 
-_KINDS = {
+#: the kinds of dtypes of the array API standard, as characters of `dtypes.kind`
+KINDS = {
     "bool": "b",
     "signed integer": "i",
     "unsigned integer": "u",
@@ -121,8 +115,8 @@ def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...
     """
     numpy_dtype = np.dtype(dtype)
     for one in kind if isinstance(kind, tuple) else (kind,):
-        if isinstance(one, str) and one in _KINDS:
-            if dtypes.kind(numpy_dtype) in _KINDS[one]:
+        if isinstance(one, str) and one in KINDS:
+            if dtypes.kind(numpy_dtype) in KINDS[one]:
                 return True
             continue
         try:
@@ -130,7 +124,7 @@ def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...
         except TypeError:
             if isinstance(one, str):
                 raise OptionError(
-                    f"isdtype: unknown kind {one!r}", instead=f"a dtype or one of {list(_KINDS)}"
+                    f"isdtype: unknown kind {one!r}", instead=f"a dtype or one of {list(KINDS)}"
                 ) from None
             raise ArgumentError(f"isdtype: kind {one!r} is no dtype and no word") from None
         if same:
@@ -309,6 +303,3 @@ def isscalar(element: Any) -> bool:
     """
     aval = typeof_value(array_like(element))
     return bool(np.isscalar(element)) if aval is None else aval.ndim == 0
-
-
-__all__ = ["issubdtype", "promote_types"]

@@ -21,7 +21,7 @@ def _of(x: np.ndarray) -> Any:
     return asarray(x, dtypes.canonical(x.dtype))
 
 
-def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Array:
+def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Any:
     """The array (or the arrays by name) in a file that `save` (or `savez`) wrote (as ``numpy.load``).
 
     Args:
@@ -30,7 +30,8 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
 
     Returns:
       An array, 64-bit types becoming 32-bit unless x64 mode is on; for a file with several arrays, the mapping of names
-      to NumPy arrays that ``numpy.load`` returns.
+      to NumPy arrays that ``numpy.load`` returns. The file does not name dtypes of one byte that NumPy lacks (int4,
+      float8): these arrays are returned as NumPy arrays of bytes, whose method `view` gives them their dtype.
 
     >>> import io
     >>> import phlox.numpy as jnp
@@ -41,11 +42,13 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
     Array([0, 1], dtype=int32)
     """
     data = np.load(file, *args, **kwargs)
-    if isinstance(data, np.ndarray):
-        if data.dtype.kind == "V":  # NumPy writes dtypes of extensions (bfloat16 …) as bytes
-            data = data.view(dtypes.bfloat16) if data.dtype.itemsize == 2 else data
-        return _of(data)
-    return data
+    if not isinstance(data, np.ndarray):
+        return data
+    if data.dtype.kind == "V":  # NumPy writes dtypes of extensions (bfloat16 …) as bytes
+        if data.dtype.itemsize != 2:
+            return data
+        data = data.view(dtypes.bfloat16)
+    return _of(data)
 
 
 def frombuffer(buffer: bytes | Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:

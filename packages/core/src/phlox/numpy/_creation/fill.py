@@ -21,10 +21,9 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped, typeof_value
 from ..._ir.dimensions import is_symbolic, max_dim, surely_at_least, value_of
 from ..._ir.primitive import current_trace
-from ..._ir.promotion import promote
 from ..._operands.checks import as_shape, canonical_axis, check, check_one, integer, refuse_complex, type_of
 from ..._operands.keys import as_keys
-from ..._operands.promotion import to_dtype
+from ..._operands.promotion import common_dtype, to_dtype
 from ..._ops.structure import shape as ops
 from ..._ops.structure.iota import iota
 from ..._ops.structure.numbers import large_integer
@@ -58,7 +57,12 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
     refuse_complex(function, value, dtype)
     value = large_integer(value, dtype)
     lengths = _lengths(function, shape)
-    if isinstance(device, Sharding) and device.num_devices > 1 and math.prod(lengths) > _FEW and recorder() is None:
+    if (
+        isinstance(device, Sharding)
+        and device.num_devices > 1
+        and math.prod(lengths) > _MAX_COPIED_SIZE
+        and recorder() is None
+    ):
         return _full_over(device)(value, shape=lengths, dtype=dtype, weak=weak)
     # Only 0 and 1, which need no rounding: XLA rounds other numbers, as it does everywhere.
     if type(value) in (int, float) and value in (0, 1) and _faster_on_host(lengths, dtype):
@@ -68,8 +72,8 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
     return placed(out, device)
 
 
-#: Arrays over several devices with more elements are computed where they lie, instead of being copied there.
-_FEW = 1 << 16
+#: The number of elements up to which arrays are copied from the host. Larger ones are computed on their devices.
+_MAX_COPIED_SIZE = 1 << 16
 
 
 @functools.lru_cache(64)
@@ -81,7 +85,7 @@ def _faster_on_host(shape: tuple[int, ...], dtype: Any) -> bool:
     """Whether to copy a new array from the host: for small arrays that is as fast as a compiled program, and nothing
     has to be compiled for the shape.
     """
-    if current_trace.get() is not None or math.prod(shape) > _FEW:
+    if current_trace.get() is not None or math.prod(shape) > _MAX_COPIED_SIZE:
         return False
     return (dtype.isbuiltin == 1 or dtype == dtypes.bfloat16) and transfer_guard.is_allowed("host_to_device")
 
@@ -103,7 +107,7 @@ def _default(dtype: Any, function: str, shape: Any = None) -> Any:
             instead="one tuple for the shape",
             dtype=dtype,
         )
-    return dtypes.canonical(dtypes.float64) if dtype is None else dtypes.user_dtype(dtype, function)
+    return dtypes.float_dtype(dtype, function)
 
 
 def zeros(
@@ -198,8 +202,9 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, de
     model = a if isinstance(a, ShapedArray) else check_one(function, a)
     aval = model if isinstance(model, ShapedArray) else type_of(model)
     out_dtype = dtype_like(a, aval) if dtype is None else dtypes.user_dtype(dtype, function)
-    # A ShapeDtypeStruct has a weak type for tracing only, as in JAX: the array of a type has a dtype.
-    weak = dtype is None and aval.weak_type and not isinstance(a, ShapeDtypeStruct)
+    # As in JAX, an array like a ShapeDtypeStruct (whose weak type is for tracing only) is strongly typed, and so is one
+    # that is filled with an array.
+    weak = dtype is None and aval.weak_type and not isinstance(a, ShapeDtypeStruct) and not type_of(value).shape
     lengths = aval.shape if shape is None else as_shape(shape, function)
     # As in JAX, an array like a concrete one gets its sharding.
     if device is None and not weak and model is not aval:
@@ -293,10 +298,7 @@ def full_like(
     >>> full_like(np.array([1, 2]), 9)
     Array([9, 9], dtype=int32)
     """
-    fill_value = check_one("full_like", fill_value)
-    if dtype is None and type_of(fill_value).shape:
-        dtype = type_of(a).dtype  # strongly typed, as in JAX
-    return _like("full_like", a, fill_value, dtype, shape, device)
+    return _like("full_like", a, check_one("full_like", fill_value), dtype, shape, device)
 
 
 # --- sequences ------------------------------------------------------------------------------------------
@@ -365,14 +367,13 @@ def arange(
         return placed(_arange_symbolic(start, stop, step, dtype), device)
     numbers: list[Any] = [v.concrete() if isinstance(v, Tracer) else v for v in (start, stop, step)]
     start, stop, step = numbers
-    avals = [typeof_value(v) for v in (start, stop, step) if v is not None]
     if stop is None:
         start, stop = 0, start
     step_given = step is not None
     step = step if step_given else 1
     parts: list[Any] = [np.asarray(v) if not isinstance(v, int | float) else v for v in (start, stop, step)]
     if dtype is None:
-        out_dtype, _ = promote(tuple((a.dtype, a.weak_type) for a in avals))  # type: ignore[union-attr]
+        out_dtype, _ = common_dtype(*(v for v in numbers if v is not None))
     else:
         out_dtype = dtypes.user_dtype(dtype, "arange")
     if out_dtype == dtypes.bool_:
@@ -451,8 +452,8 @@ def linspace(
     Array([0. , 0.5, 1. ], dtype=float32)
     """
     start, stop = check("linspace", start, stop)
-    out_dtype = None if dtype is None else dtypes.user_dtype(dtype, "linspace")
-    (count,) = _lengths("linspace", num)
+    out_dtype = dtypes.optional_dtype(dtype, "linspace")
+    (count,) = _lengths("linspace", integer("linspace", "num", num))
     out, step = _linspace(
         start, stop, num=count, endpoint=endpoint, dtype=out_dtype, axis=integer("linspace", "axis", axis)
     )
@@ -462,7 +463,7 @@ def linspace(
 @functools.partial(jit, inline=True, static_argnames=("num", "endpoint", "dtype", "axis"))
 def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> tuple[Any, Any]:
     if dtype is None:
-        dtype = dtypes.to_inexact(promote(tuple((a.dtype, a.weak_type) for a in map(type_of, (start, stop))))[0])
+        dtype = dtypes.to_inexact(common_dtype(start, stop)[0])
     computed = dtypes.to_inexact(dtype)
     start, stop = (to_dtype(v, computed) for v in (start, stop))
     first, last = broadcast_arrays(start, stop)
@@ -471,7 +472,8 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     span = subtract(stop, start)
     if num == 0:
         # As in NumPy, the step of fewer than two numbers is nan.
-        return _full(0, shape=_insert(first, at, 0), dtype=dtype), ops.as_array_or_tracer(
+        shape = type_of(first).shape
+        return _full(0, shape=(*shape[:at], 0, *shape[at:]), dtype=dtype), ops.as_array_or_tracer(
             np.asarray(np.nan, computed)[()]
         )
     if num == 1:
@@ -500,11 +502,6 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
         # Rounded down, as in NumPy: conversion to integers would round towards zero.
         out = floor(out)
     return to_dtype(out, dtype), ops.as_array_or_tracer(step)
-
-
-def _insert(x: Any, at: int, n: int) -> tuple[int, ...]:
-    shape = type_of(x).shape
-    return (*shape[:at], n, *shape[at:])
 
 
 def eye(
@@ -536,7 +533,7 @@ def eye(
     if not isinstance(k, Tracer) and _faster_on_host((rows, columns), out_dtype):
         out = put(np.eye(rows, columns, k, out_dtype), shaped((rows, columns), out_dtype))
     else:
-        out = _eye(rows=rows, columns=columns, k=k, dtype=out_dtype)
+        out = _diagonal_mask(rows=rows, columns=columns, k=k, dtype=out_dtype, is_below=False)
     return placed(out, device)
 
 
@@ -548,11 +545,12 @@ def _diagonal(function: str, k: Any) -> Any:
     return integer(function, "k", k)
 
 
-@functools.partial(jit, inline=True, static_argnames=("rows", "columns", "dtype"))
-def _eye(rows: int, columns: int, k: Any, dtype: Any) -> Any:
-    i = iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
+@functools.partial(jit, inline=True, static_argnames=("rows", "columns", "dtype", "is_below"))
+def _diagonal_mask(rows: int, columns: int, k: Any, dtype: Any, is_below: bool) -> Any:
+    """Ones on a diagonal, and below it if `is_below`."""
+    i = iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0) + k
     j = iota(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
-    return to_dtype((i + k) == j, dtype)
+    return to_dtype(i >= j if is_below else i == j, dtype)
 
 
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:
@@ -588,11 +586,4 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     rows, columns = _lengths("tri", (N, N if M is None else M))
     # float32 in 64-bit mode too, as in JAX
     out_dtype = dtypes.float32 if dtype is None else dtypes.user_dtype(dtype, "tri")
-    return _tri(rows=rows, columns=columns, k=_diagonal("tri", k), dtype=out_dtype)
-
-
-@functools.partial(jit, inline=True, static_argnames=("rows", "columns", "dtype"))
-def _tri(rows: int, columns: int, k: Any, dtype: Any) -> Any:
-    i = iota(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
-    j = iota(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
-    return to_dtype((i + k) >= j, dtype)
+    return _diagonal_mask(rows=rows, columns=columns, k=_diagonal("tri", k), dtype=out_dtype, is_below=True)

@@ -81,7 +81,7 @@ def array(
         if device is not None:
             raise OptionError("array: device= and out_sharding= both say where the array lies", instead="one of them")
         return lay_out("array", array(object, dtype, copy=copy, order=order, ndmin=ndmin), out_sharding)
-    out_dtype = None if dtype is None else dtypes.user_dtype(dtype, "array")
+    out_dtype = dtypes.optional_dtype(dtype, "array")
     if isinstance(object, np.ndarray):
         object = np.asarray(object)  # drops subclasses, as numpy.array
     out = _convert(array_like(object), out_dtype)

@@ -13,16 +13,14 @@ from ..._base.docstrings import docs_from
 from ..._base.errors import (
     ArgumentError,
     ConcretizationTypeError,
-    DtypeError,
     OptionError,
     ShapeError,
     UnsupportedError,
 )
 from ..._base.strictness import lenient_promotion
 from ..._ir import dtypes
-from ..._ir.promotion import promote
 from ..._operands.checks import as_shape, canonical_axis, check, type_of
-from ..._operands.promotion import promote_dtypes, to_dtype
+from ..._operands.promotion import common_dtype, promote_dtypes, to_dtype
 from ..._trace.trace import Tracer
 from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.binary import divide, multiply, power
@@ -104,7 +102,7 @@ def indices(
     ((2, 1), (2, 2, 2))
     """
     lengths = as_shape(dimensions, "indices")
-    out_dtype = dtypes.canonical(dtypes.int64) if dtype is None else dtypes.user_dtype(dtype, "indices")
+    out_dtype = dtypes.int_dtype(dtype, "indices")
     grids = _open_or_full([arange(n, dtype=out_dtype) for n in lengths], range(len(lengths)), sparse)
     if sparse:
         return tuple(grids)
@@ -156,7 +154,7 @@ def progression(function: str, part: slice) -> Any:
             )
     start, step = part.start or 0, 1 if part.step is None else part.step
     if isinstance(step, complex):
-        return linspace(start, part.stop, int(abs(step)), dtype=None)
+        return linspace(start, part.stop, int(abs(step)))
     return arange(start, part.stop, step)
 
 
@@ -189,7 +187,7 @@ ogrid = _Grid("ogrid", sparse=True)
 def _dtypes(function: str, start: Any, stop: Any, dtype: Any) -> tuple[Any, Any]:
     """The dtype of the result, and the dtype to compute in."""
     if dtype is None:
-        out_dtype = dtypes.to_inexact(promote(tuple((a.dtype, a.weak_type) for a in map(type_of, (start, stop))))[0])
+        out_dtype = dtypes.to_inexact(common_dtype(start, stop)[0])
     else:
         out_dtype = dtypes.user_dtype(dtype, function)
     return out_dtype, dtypes.to_inexact(out_dtype)
@@ -252,8 +250,6 @@ def geomspace(
     """
     start, stop = check("geomspace", start, stop)
     out_dtype, computed = _dtypes("geomspace", start, stop, dtype)
-    if dtypes.kind(computed) not in "fc":
-        raise DtypeError(f"geomspace: dtype {dtype}", instead="a float")
     return _geomspace(start, stop, num=num, endpoint=endpoint, computed=computed, out_dtype=out_dtype, axis=axis)
 
 

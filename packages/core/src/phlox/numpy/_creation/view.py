@@ -43,23 +43,23 @@ def view(a: Any, dtype: Any = None, type: None = None) -> Any:
 
 @jit(inline=True, static_argnames="dtype")
 def _view(a: Any, dtype: Any) -> Any:
-    have = type_of(a).dtype
+    old_dtype = type_of(a).dtype
     # XLA does not reinterpret the bits of complex numbers: their parts are taken next to each other.
-    if dtypes.kind(have) == "c" and have != dtype:
+    if dtypes.kind(old_dtype) == "c" and old_dtype != dtype:
         parts = [reshape(x, (*type_of(x).shape, 1)) for x in (e.real(a), e.imag(a))]
         both = concatenate(*parts, dimension=type_of(a).ndim)
         return _view(reshape(both, _longer(a, 2)), dtype=dtype)
-    if dtypes.kind(dtype) == "c" and have != dtype:
+    if dtypes.kind(dtype) == "c" and old_dtype != dtype:
         numbers = _view(a, dtype=dtypes.real_part(dtype))
         pairs = reshape(numbers, _shorter(numbers, 2, dtype))
         real, imag = (_last(pairs, i) for i in (0, 1))
         return e.complex_(real, imag)
     # XLA does not reinterpret the bits of bools.
-    if have == dtypes.bool_ and dtype != have:
+    if old_dtype == dtypes.bool_ and dtype != old_dtype:
         return _view(to_dtype(a, dtypes.uint8), dtype=dtype)
-    if dtype == dtypes.bool_ and dtype != have:
+    if dtype == dtypes.bool_ and dtype != old_dtype:
         return logic.ne(_view(a, dtype=dtypes.uint8), to_dtype(0, dtypes.uint8))
-    old, new = dtypes.bits(have), dtypes.bits(dtype)
+    old, new = dtypes.bits(old_dtype), dtypes.bits(dtype)
     if old > new:
         return reshape(bitcast_convert_type(a, new_dtype=dtype), _longer(a, old // new))
     if old < new:

@@ -30,7 +30,7 @@ def _length(function: str, M: Any) -> int:
     if not hasattr(M, "__index__"):
         raise ShapeError(f"{function}: the number of points must be an integer, got {M!r}")
     # As in NumPy, a negative number of points makes an empty window.
-    return max(integer("a window", "M", M), 0)
+    return max(integer(function, "M", M), 0)
 
 
 @functools.partial(jit, inline=True, static_argnames=("M", "weight"))

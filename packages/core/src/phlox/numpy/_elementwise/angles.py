@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._api.jit.jit import jit
+from ..._api.jit.jit import jit, jitted_alias
 from ..._base.errors import DtypeError
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check, check_one, type_of
@@ -90,15 +90,10 @@ def _alternating(whole: Formula) -> Formula:
 degrees = define_unary(
     "degrees", promoted_inexact, _scaled(180 / np.pi), "x, in radians, as degrees", "0.0", float32_repr("0.")
 )
-rad2deg = define_unary(
-    "rad2deg", promoted_inexact, _scaled(180 / np.pi), "x, in radians, as degrees", "0.0", float32_repr("0.")
-)
 radians = define_unary(
     "radians", promoted_inexact, _scaled(np.pi / 180), "x, in degrees, as radians", "0.0", float32_repr("0.")
 )
-deg2rad = define_unary(
-    "deg2rad", promoted_inexact, _scaled(np.pi / 180), "x, in degrees, as radians", "0.0", float32_repr("0.")
-)
+rad2deg, deg2rad = jitted_alias(degrees, "rad2deg"), jitted_alias(radians, "deg2rad")
 sinc = define_unary("sinc", promoted_inexact, _sinc, "sin(pi x) / (pi x), which is 1 at 0", "0.0", float32_repr("1."))
 
 

@@ -47,10 +47,17 @@ def _on_bools(logical: Any, numeric: Any) -> Apply:
 
 
 add = define_binary(
-    "add", promoted, _on_bools(logic.or_, e.add), "x + y", "1, 2", int32_repr("3"), note="Of bools, the logical or."
+    "add",
+    promoted,
+    _on_bools(logic.or_, e.add),
+    "x + y",
+    "1, 2",
+    int32_repr("3"),
+    note="Of bools, the logical or.",
+    is_ufunc=True,
 )
 subtract = define_binary(
-    "subtract", promoted, e.sub, "x - y", "3, 2", int32_repr("1"), raises="both operands are bools"
+    "subtract", promoted, e.sub, "x - y", "3, 2", int32_repr("1"), raises="both operands are bools", is_ufunc=True
 )
 multiply = define_binary(
     "multiply",
@@ -60,9 +67,9 @@ multiply = define_binary(
     "3, 2",
     int32_repr("6"),
     note="Of bools, the logical and.",
+    is_ufunc=True,
 )
 divide = define_binary("divide", promoted_inexact, e.div, "x / y", "3, 2", float32_repr("1.5"))
-true_divide = define_binary("true_divide", promoted_inexact, e.div, "x / y", "3, 2", float32_repr("1.5"))
 maximum = define_binary(
     "maximum",
     promoted,
@@ -71,6 +78,7 @@ maximum = define_binary(
     "3, 2",
     int32_repr("3"),
     note="A nan in either operand gives nan.",
+    is_ufunc=True,
 )
 minimum = define_binary(
     "minimum",
@@ -80,6 +88,7 @@ minimum = define_binary(
     "3, 2",
     int32_repr("2"),
     note="A nan in either operand gives nan.",
+    is_ufunc=True,
 )
 arctan2 = define_binary(
     "arctan2",
@@ -141,7 +150,6 @@ _options: dict[str, Any] = {"dtype": _OF_NUMBERS, "raises": _COMPLEX}
 remainder = define_binary(
     "remainder", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int32_repr("2"), **_options
 )
-mod = define_binary("mod", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int32_repr("2"), **_options)
 fmod = define_binary(
     "fmod", _numbers, _remainder, "The remainder of x / y, with the sign of x", "-1, 3", int32_repr("-1"), **_options
 )
@@ -197,7 +205,13 @@ def _length_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[An
 
 
 logaddexp = define_binary(
-    "logaddexp", promoted_inexact, _logaddexp, "log(exp(x) + exp(y)) without overflow", "-1e9, 0.0", float32_repr("0.")
+    "logaddexp",
+    promoted_inexact,
+    _logaddexp,
+    "log(exp(x) + exp(y)) without overflow",
+    "-1e9, 0.0",
+    float32_repr("0."),
+    is_ufunc=True,
 )
 hypot = define_binary(
     "hypot",
@@ -211,10 +225,20 @@ hypot = define_binary(
 
 # --- logic ---------------------------------------------------------------------------------------------
 
-logical_and = define_binary("logical_and", _booleans, logic.and_, "Where x and y are not zero", "1, 2", bool_repr(True))
-logical_or = define_binary("logical_or", _booleans, logic.or_, "Where x or y is not zero", "0, 2", bool_repr(True))
+logical_and = define_binary(
+    "logical_and", _booleans, logic.and_, "Where x and y are not zero", "1, 2", bool_repr(True), is_ufunc=True
+)
+logical_or = define_binary(
+    "logical_or", _booleans, logic.or_, "Where x or y is not zero", "0, 2", bool_repr(True), is_ufunc=True
+)
 logical_xor = define_binary(
-    "logical_xor", _booleans, logic.xor, "Where exactly one of x and y is not zero", "0, 2", bool_repr(True)
+    "logical_xor",
+    _booleans,
+    logic.xor,
+    "Where exactly one of x and y is not zero",
+    "0, 2",
+    bool_repr(True),
+    is_ufunc=True,
 )
 #: for docstrings: when bitwise functions raise `DtypeError`
 _NOT_WHOLE = "an operand is neither integer nor bool"
@@ -226,9 +250,17 @@ bitwise_and = define_binary(
     "6, 3",
     int32_repr("2"),
     raises=_NOT_WHOLE,
+    is_ufunc=True,
 )
 bitwise_or = define_binary(
-    "bitwise_or", promoted, logic.or_, "The bits that are set in x or in y", "6, 3", int32_repr("7"), raises=_NOT_WHOLE
+    "bitwise_or",
+    promoted,
+    logic.or_,
+    "The bits that are set in x or in y",
+    "6, 3",
+    int32_repr("7"),
+    raises=_NOT_WHOLE,
+    is_ufunc=True,
 )
 bitwise_xor = define_binary(
     "bitwise_xor",
@@ -238,6 +270,7 @@ bitwise_xor = define_binary(
     "6, 3",
     int32_repr("5"),
     raises=_NOT_WHOLE,
+    is_ufunc=True,
 )
 
 
@@ -360,6 +393,8 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _general_power(*promoted_inexact("float_power", x, y))
 
 
+true_divide = jitted_alias(divide, "true_divide")
+mod = jitted_alias(remainder, "mod")
 atan2 = jitted_alias(arctan2, "atan2")
 bitwise_left_shift = jitted_alias(left_shift, "bitwise_left_shift")
 bitwise_right_shift = jitted_alias(right_shift, "bitwise_right_shift")

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..._api.jit.jit import jit, jitted_alias
-from ..._base.errors import DtypeError, UnsupportedError
+from ..._base.errors import DtypeError
 from ..._ir import dtypes
-from ..._operands.broadcasting import where as choose
-from ..._operands.checks import check, check_one, type_of
+from ..._operands.broadcasting import where as select_elements
+from ..._operands.checks import check, check_one, integer, refuse_out, type_of
 from ..._operands.integers import saturated, unheld
 from ..._operands.promotion import promote_shapes, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
@@ -22,7 +22,7 @@ from .unary import as_bool, is_kind, isnan
 
 @jit
 def _where(condition: Any, x: Any, y: Any) -> Any:
-    return choose(as_bool(condition), x, y)
+    return select_elements(as_bool(condition), x, y)
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
@@ -103,9 +103,8 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     >>> jnp.round(jnp.array([0.5, 1.5, 2.25]), 1)
     Array([0.5, 1.5, 2.2], dtype=float32)
     """
-    a = check_one("round", a)
-    if out is not None:
-        raise UnsupportedError(f"round: out={type(out).__name__} is not supported", instead="x = round(...)")
+    a, decimals = check_one("round", a), integer("round", "decimals", decimals)
+    refuse_out("round", out)
     aval = type_of(a)
     if is_kind(a, "c"):
         return e.complex_(round(e.real(a), decimals), round(e.imag(a), decimals))

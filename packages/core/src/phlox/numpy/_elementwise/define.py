@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..._api.jit.jit import jit
 from ..._operands.promotion import promoted_inexact
 from ...typing import Array, ArrayLike
@@ -19,18 +17,10 @@ if TYPE_CHECKING:
 
 Prepare = Callable[..., Sequence[Any]]
 
-#: functions whose public object is a `ufunc` (see `ufuncs.py`), which takes `*args`, `out` and `where`
-_UFUNCS = frozenset((
-    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2", "logical_and", "logical_or",
-    "logical_xor", "maximum", "minimum", "multiply", "negative", "subtract",
-))  # fmt: skip
 #: for docstrings: the dtype of the result of functions that convert integers to floats
 AS_FLOAT = "its dtype; float32 for integers and bools, float64 for 64-bit integers"
 PROMOTED_AS_FLOAT = "the promoted dtype; float32 for integers and bools, float64 for 64-bit integers"
-
-_REAL = "its dtype; complex64 gives float32, complex128 gives float64"
-#: for docstrings: the dtype of the result, for functions that do not keep the operand's
-_DTYPES = {"abs": _REAL, "absolute": _REAL, "real": _REAL, "imag": _REAL, "square": "its dtype; bools give int32"}
+REAL_PART = "its dtype; complex64 gives float32, complex128 gives float64"
 
 
 def _shown(value: Any, dtype: str, weak: bool) -> str:
@@ -63,6 +53,7 @@ def define_unary(
     note: str = "",
     dtype: str = "",
     raises: str = "",
+    is_ufunc: bool = False,
 ) -> Jitted[[ArrayLike], Array]:
     """The jitted function ``name(x)``, which calls `apply` with the result of ``prepare(name, x)``.
 
@@ -71,24 +62,16 @@ def define_unary(
       note: for the docstring: what follows the first sentence.
       dtype: for the docstring: the dtype of the result; by default what `prepare` and `result` imply.
       raises: for the docstring: the condition under which a `DtypeError` is raised.
+      is_ufunc: for the docstring: whether the public object is a `ufunc` (see `ufuncs.py`), which takes `*args`, `out`
+        and `where`.
     """
 
     def function(x: ArrayLike, /) -> Array:
         return apply(*prepare(name, x))
 
-    if not dtype:
-        if "dtype=bool" in result:
-            dtype = "dtype bool"
-        elif prepare is promoted_inexact:
-            dtype = AS_FLOAT
-        else:
-            dtype = _DTYPES.get(name, "its dtype")
-    returns = f"An array of the shape of `x`, of {dtype}."
-    if name in _UFUNCS:
-        entries = "*args: the operand `x`: an array of any shape, or a number."
-    else:
-        entries = "x: an array of any shape, or a number."
-    return _finish(function, name, summary, note, entries, returns, raises, example, result)
+    entries = f"{'*args: the operand `x`' if is_ufunc else 'x'}: an array of any shape, or a number."
+    returns = f"An array of the shape of `x`, of {dtype or _dtype(prepare, result, AS_FLOAT, 'its dtype')}."
+    return _finish(function, name, summary, note, entries, returns, raises, example, result, is_ufunc)
 
 
 def define_binary(
@@ -102,25 +85,27 @@ def define_binary(
     note: str = "",
     dtype: str = "",
     raises: str = "",
+    is_ufunc: bool = False,
 ) -> Jitted[[ArrayLike, ArrayLike], Array]:
     """The jitted function ``name(x, y)``: `apply` of what ``prepare(name, x, y)`` returns. See `define_unary`."""
 
     def function(x: ArrayLike, y: ArrayLike, /) -> Array:
         return apply(*prepare(name, x, y))
 
-    if not dtype:
-        if "dtype=bool" in result:
-            dtype = "dtype bool"
-        elif prepare is promoted_inexact:
-            dtype = PROMOTED_AS_FLOAT
-        else:
-            dtype = "the promoted dtype"
-    returns = f"An array of the broadcast shape, of {dtype}."
-    if name in _UFUNCS:
+    if is_ufunc:
         entries = "*args: the operands `x` and `y`: arrays or numbers that broadcast against each other."
     else:
         entries = "x, y: arrays or numbers that broadcast against each other; they are promoted to one dtype."
-    return _finish(function, name, summary, note, entries, returns, raises, example, result)
+    dtype = dtype or _dtype(prepare, result, PROMOTED_AS_FLOAT, "the promoted dtype")
+    returns = f"An array of the broadcast shape, of {dtype}."
+    return _finish(function, name, summary, note, entries, returns, raises, example, result, is_ufunc)
+
+
+def _dtype(prepare: Prepare, result: str, as_float: str, otherwise: str) -> str:
+    """For docstrings: the dtype of the result that `prepare` and the printed `result` imply."""
+    if "dtype=bool" in result:
+        return "dtype bool"
+    return as_float if prepare is promoted_inexact else otherwise
 
 
 def _finish(
@@ -133,19 +118,19 @@ def _finish(
     raises: str,
     example: str,
     result: str,
+    is_ufunc: bool,
 ) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.numpy"
-    mirrored = f" (as ``numpy.{name}``)" if hasattr(np, name) else ""
     errors = f"  DtypeError: {raises}.\n" if raises else ""
-    if name in _UFUNCS:
+    if is_ufunc:
         entries += "\n  out, where: not supported, must be None."
         errors += "  UnsupportedError: `out` or `where` is not None.\n"
     note = f"{note}\n\n" if note else ""
     if errors:
         errors = f"Raises:\n{errors}\n"
     function.__doc__ = (
-        f"{summary}, elementwise{mirrored}.\n\n{note}Args:\n  {entries}\n\nReturns:\n  {returns}\n\n"
+        f"{summary}, elementwise (as ``numpy.{name}``).\n\n{note}Args:\n  {entries}\n\nReturns:\n  {returns}\n\n"
         f"{errors}>>> import phlox.numpy as jnp\n>>> jnp.{name}({example})\n{result}\n"
     )
     # Called eagerly it runs one compiled program. In a trace its operations are written into the outer program, so that

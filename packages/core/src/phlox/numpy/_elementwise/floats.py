@@ -11,14 +11,13 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError
 from ..._ir import dtypes
-from ..._operands.checks import check, check_one, type_of
+from ..._operands.checks import check, check_one, refuse_out, type_of
 from ..._operands.promotion import promoted, promoted_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
 from ..._ops.structure.shape import bitcast_convert_type
 from ...typing import Array, ArrayLike
 from .._manipulation.broadcasting import broadcast_arrays
-from .._statistics.reductions import no_out
 from .binary import logaddexp
 from .choose import where
 from .define import AS_FLOAT, PROMOTED_AS_FLOAT, define_binary, define_unary, float32_repr
@@ -43,7 +42,7 @@ def _step(x: Any, middle: Any) -> Any:
     return where(logic.lt(x, zero), zero, where(logic.gt(x, zero), one, nonzero))
 
 
-def _to_neighbour(x: Any) -> Any:
+def _gap(x: Any) -> Any:
     dtype = type_of(x).dtype
     if dtype == dtypes.float16:  # NumPy returns the distance to the next greater number
         return to_dtype(e.sub(e.nextafter(*broadcast_arrays(x, literal(x, np.inf))), x), dtype)
@@ -61,7 +60,7 @@ def _logaddexp2(x: Any, y: Any) -> Any:
     return back(logaddexp(scale(x), scale(y)))
 
 
-#: arguments of `binary` for docstrings
+#: arguments of `define_binary` for docstrings
 _options: dict[str, Any] = {"dtype": PROMOTED_AS_FLOAT, "raises": "an operand is complex"}
 copysign = define_binary(
     "copysign",
@@ -82,12 +81,18 @@ heaviside = define_binary(
     **_options,
 )
 logaddexp2 = define_binary(
-    "logaddexp2", promoted_inexact, _logaddexp2, "log2(2**x + 2**y) without overflow", "3.0, 3.0", float32_repr("4.")
+    "logaddexp2",
+    promoted_inexact,
+    _logaddexp2,
+    "log2(2**x + 2**y) without overflow",
+    "3.0, 3.0",
+    float32_repr("4."),
+    is_ufunc=True,
 )
 spacing = define_unary(
     "spacing",
     _real_numbers,
-    _to_neighbour,
+    _gap,
     "The distance from x to the next representable number away from 0",
     "1.0",
     float32_repr("1.1920929e-07", weak=False),
@@ -239,7 +244,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
     (Array(0.5, dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     (x,) = _real_numbers("modf", x)
-    no_out("modf", out)
+    refuse_out("modf", out)
     whole = trunc(x)
     # Of negative numbers the difference of the opposites is taken, so that a fraction of zero is negative.
     below = signbit(x)
@@ -271,7 +276,7 @@ def fix(x: ArrayLike, out: None = None) -> Array:
     >>> fix(np.array([1.5, -1.5]))
     Array([ 1., -1.], dtype=float32)
     """
-    no_out("fix", out)
+    refuse_out("fix", out)
     return trunc(x)
 
 
@@ -293,7 +298,7 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     >>> isneginf(np.array([-np.inf, 1.0]))
     Array([ True, False], dtype=bool)
     """
-    no_out("isneginf", out)
+    refuse_out("isneginf", out)
     return _infinite("isneginf", x, -1.0)
 
 
@@ -305,7 +310,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     >>> isposinf(np.array([np.inf, 1.0]))
     Array([ True, False], dtype=bool)
     """
-    no_out("isposinf", out)
+    refuse_out("isposinf", out)
     return _infinite("isposinf", x, 1.0)
 
 

@@ -11,7 +11,7 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, OptionError
 from ..._ir import dtypes
-from ..._operands.checks import canonical_axis, check, check_one, type_of
+from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
 from ..._operands.promotion import promoted, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
@@ -64,15 +64,10 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
         x, y = pair
         # Pairs whose second number is 0 are done, and stay as they are until all others are.
         nothing = logic.eq(y, literal(y, 0))
-        rest = e.rem(x, logic.select(nothing, to_one(y), y))
+        rest = e.rem(x, logic.select(nothing, literal(y, 1), y))
         return logic.select(nothing, x, y), logic.select(nothing, y, rest)
 
     return while_loop(lambda pair: as_bool(pair[1]).any(), divide, (x1, x2))[0]
-
-
-def to_one(x: Any) -> Any:
-    """Ones of the shape and dtype of `x`."""
-    return ops.broadcast_in_dim(literal(x, 1), shape=type_of(x).shape, broadcast_dimensions=())
 
 
 @jit
@@ -87,7 +82,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     divisor = gcd(x1, x2)
     nothing = logic.eq(divisor, literal(divisor, 0))
     # The division comes first, as the product of both numbers may overflow.
-    multiple = e.mul(abs(x1), e.div(abs(x2), logic.select(nothing, to_one(divisor), divisor)))
+    multiple = e.mul(abs(x1), e.div(abs(x2), logic.select(nothing, literal(divisor, 1), divisor)))
     return where(nothing, literal(multiple, 0), multiple)
 
 
@@ -135,7 +130,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Any, Any]:
 # --- bits in bytes --------------------------------------------------------------------------------------
 
 
-def _weights(function: str, bitorder: str) -> np.ndarray:
+def _bit_positions(function: str, bitorder: str) -> np.ndarray:
     if bitorder not in ("big", "little"):
         raise OptionError(f"{function}: bitorder={bitorder!r}", instead="'big' or 'little'")
     bits = np.arange(8, dtype=np.uint8)
@@ -163,7 +158,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     Array([160], dtype=uint8)
     """
     a = check_one("packbits", a)
-    weights = _weights("packbits", bitorder)
+    bit_positions = _bit_positions("packbits", bitorder)
     if not is_kind(a, "biu"):
         raise DtypeError(f"packbits takes bools or integers, got {type_of(a).short}", instead="a != 0")
     if axis is None:
@@ -175,7 +170,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     padding = [(0, 0, 0)] * len(others) + [(0, 8 * count - n, 0)]
     bits = ops.pad(bits, np.uint8(0), padding_config=tuple(padding))
     groups = reshape(bits, (*others, count, 8))
-    return moveaxis(sum(groups << weights, -1, dtypes.uint8), -1, at)
+    return moveaxis(sum(groups << bit_positions, -1, dtypes.uint8), -1, at)
 
 
 @functools.partial(jit, static_argnames=("axis", "count", "bitorder"))
@@ -200,7 +195,7 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     Array([1, 0, 1], dtype=uint8)
     """
     a = check_one("unpackbits", a)
-    weights = _weights("unpackbits", bitorder)
+    bit_positions = _bit_positions("unpackbits", bitorder)
     if type_of(a).dtype != dtypes.uint8:
         raise DtypeError(f"unpackbits takes uint8, got {type_of(a).short}", instead="a.view('uint8')")
     if axis is None:
@@ -208,8 +203,9 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     at = canonical_axis(axis, type_of(a).ndim, "unpackbits")
     last = moveaxis(a, at, -1)
     *others, n = type_of(last).shape
-    bits = reshape((reshape(last, (*others, n, 1)) >> weights) & np.uint8(1), (*others, 8 * n))
+    bits = reshape((reshape(last, (*others, n, 1)) >> bit_positions) & np.uint8(1), (*others, 8 * n))
     if count is not None:
+        count = integer("unpackbits", "count", count)
         length = count if count >= 0 else max(8 * n + count, 0)
         bits = along(bits, len(others), 0, min(length, 8 * n))
         padding = [(0, 0, 0)] * len(others) + [(0, max(length - 8 * n, 0), 0)]

@@ -10,7 +10,7 @@ import inspect
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._api.batching.vmap import vmap
 from ..._api.jit.jit import jit
@@ -18,7 +18,7 @@ from ..._api.jit.programs import eval_shape
 from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.promotion import promote
-from ..._operands.checks import canonical_axis, check, check_one, type_of
+from ..._operands.checks import canonical_axis, check, check_one, refuse_out, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ...typing import Array, ArrayLike, DTypeLike
 from .._creation.fill import full
@@ -28,7 +28,7 @@ from .._indexing.reading import take
 from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
 from .._manipulation.joining import concatenate
 from .._manipulation.shapes import expand_dims, moveaxis, ravel, reshape
-from .choose import where as choose
+from .choose import where as select_elements
 
 _SIGNATURE = inspect.Signature(
     [
@@ -49,6 +49,14 @@ _OPTIONS = {
     "order": "{}, as arrays have no memory order",
     "subok": "{}, as arrays have no subclasses",
 }
+
+
+class _Declaration(NamedTuple):
+    func: Callable[..., Any]
+    nin: int
+    nout: int
+    nargs: int
+    identity: Any
 
 
 class ufunc:
@@ -95,34 +103,31 @@ class ufunc:
         self.__name__ = name or func.__name__
         self.__doc__, self.__module__ = func.__doc__, func.__module__
         self.__signature__ = _SIGNATURE
-        self._facts = func, operator.index(nin), operator.index(nout), operator.index(nargs or nin), identity
-        self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+        counts = operator.index(nin), operator.index(nout), operator.index(nargs or nin)
+        self._declaration = _Declaration(func, *counts, identity)
+        self._methods = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
 
     # -- properties: read-only, because a ufunc is part of cache keys
 
     @property
-    def _func(self) -> Callable[..., Any]:
-        return self._facts[0]
-
-    @property
     def nin(self) -> int:
         """The number of operands."""
-        return self._facts[1]
+        return self._declaration.nin
 
     @property
     def nout(self) -> int:
         """The number of results."""
-        return self._facts[2]
+        return self._declaration.nout
 
     @property
     def nargs(self) -> int:
         """The number of operands, as declared."""
-        return self._facts[3]
+        return self._declaration.nargs
 
     @property
     def identity(self) -> Any:
         """The identity element of the operation, or None."""
-        return self._facts[4]
+        return self._declaration.identity
 
     # -- calls
 
@@ -189,12 +194,12 @@ class ufunc:
                 raise OptionError(f"{name}: where= without an identity", instead="initial=, to begin with")
             if type_of(where).dtype != dtypes.bool_:
                 raise DtypeError(f"{name}: where= must be bools, got {type_of(where).short}", instead="where != 0")
-        own = self._own["reduce"]
-        if own is not None:
-            return own(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+        method = self._methods["reduce"]
+        if method is not None:
+            return method(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
         if isinstance(axis, tuple | list):
             raise UnsupportedError(f"{name}: axis={axis}", instead="one axis, or None for all")
-        out_dtype = None if dtype is None else dtypes.user_dtype(dtype, name)
+        out_dtype = dtypes.optional_dtype(dtype, name)
         return _reduce(a, where, initial, function=self, axis=axis, dtype=out_dtype, keepdims=keepdims)
 
     def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
@@ -221,12 +226,12 @@ class ufunc:
         a = check_one(name, a)
         if not type_of(a).shape:
             raise ShapeError(f"{name}: cannot accumulate along an axis of a scalar, got {type_of(a).short}")
-        own = self._own["accumulate"]
-        if own is not None:
-            return own(a, axis=axis, dtype=dtype)
+        method = self._methods["accumulate"]
+        if method is not None:
+            return method(a, axis=axis, dtype=dtype)
         if axis is None or isinstance(axis, tuple | list):
             raise OptionError(f"{name}: axis={axis}", instead="one axis")
-        out_dtype = None if dtype is None else dtypes.user_dtype(dtype, name)
+        out_dtype = dtypes.optional_dtype(dtype, name)
         return _accumulate(a, function=self, axis=axis, dtype=out_dtype)
 
     def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
@@ -256,9 +261,9 @@ class ufunc:
             )
         name = f"{self.__name__}.at"
         values = check(name, a) if b is None else check(name, a, b)
-        own = self._own["at"]
-        if own is not None:
-            return own(*map(asarray, values[:1]), indices, *values[1:])
+        method = self._methods["at"]
+        if method is not None:
+            return method(*map(asarray, values[:1]), indices, *values[1:])
         parts = indices if isinstance(indices, tuple) else (indices,)
         if not parts:
             return asarray(values[0])
@@ -294,9 +299,9 @@ class ufunc:
         """
         name = self._folds("reduceat", out)
         a, indices = check(name, a, indices)
-        own = self._own["reduceat"]
-        if own is not None:
-            return own(a, indices, axis=axis, dtype=dtype)
+        method = self._methods["reduceat"]
+        if method is not None:
+            return method(a, indices, axis=axis, dtype=dtype)
         if axis is None or isinstance(axis, tuple | list):
             raise OptionError(f"{name}: axis={axis}", instead="one axis")
         if not type_of(a).ndim or type_of(indices).ndim != 1:
@@ -329,14 +334,13 @@ class ufunc:
         name = f"{self.__name__}.{method}"
         if self.nin != 2 or self.nout != 1:
             raise OptionError(f"{name}: only for two arguments and one result, not {self.nin} and {self.nout}")
-        if out is not None:
-            raise UnsupportedError(f"{name}: out= is not supported", instead="x = f(...)")
+        refuse_out(name, out)
         return name
 
     # -- special methods
 
     def _identity(self) -> Any:
-        return self.__name__, self._facts
+        return self.__name__, self._declaration
 
     def __hash__(self) -> int:
         return hash(self._identity())
@@ -381,7 +385,7 @@ def _loop_dtype(function: ufunc, a: Any, *others: Any) -> Any:
     Logical functions take their operands as truth values, so that their results suffice.
     """
     ones = [to_dtype(1, type_of(x).dtype, type_of(x).weak_type) for x in (a, *others)]
-    out = eval_shape(function._func, *ones)
+    out = eval_shape(function._declaration.func, *ones)
     if type(function.identity) is bool:
         return out.dtype
     return promote(((out.dtype, out.weak_type), (type_of(a).dtype, type_of(a).weak_type)), lenient=True)[0]
@@ -406,11 +410,13 @@ def _reduce(a: Any, where: Any, initial: Any, function: ufunc, axis: Any, dtype:
         raise ShapeError(f"{function.__name__}.reduce: no elements, and no identity", instead="initial=...")
     a = a.astype(dtype)
     if where is not None:
-        a = choose(where, a, to_dtype(1, dtype))  # the derivative of the function at a masked nan is nan, even times 0
+        a = select_elements(
+            where, a, to_dtype(1, dtype)
+        )  # the derivative of the function at a masked nan is nan, even times 0
 
     def step(i: Any, so_far: Any) -> Any:
         result, _ = promote_dtypes(function(so_far, a[i]), so_far)  # the loop's dtype may be wider than the function's
-        return result if where is None else choose(where[i], result, so_far)
+        return result if where is None else select_elements(where[i], result, so_far)
 
     begin = 1 if initial is None else 0
     start = a[0] if initial is None else broadcast_to(to_dtype(initial, dtype), a.shape[1:])
@@ -454,11 +460,11 @@ def _at(arrays: Any, a: Any, *b: Any, function: ufunc, slices: Any) -> Any:
         return a.at[where].set(function(a.at[where].get(), *b))
     count = math.prod(shape)
     rows = [ravel(broadcast_to(x, shape)) for x in arrays]
-    own = [reshape(broadcast_to(x, (*shape, *x.shape[len(shape) :])), (count, *x.shape[len(shape) :])) for x in b]
+    operands = [reshape(broadcast_to(x, (*shape, *x.shape[len(shape) :])), (count, *x.shape[len(shape) :])) for x in b]
 
     def step(i: Any, a: Any) -> Any:
         where = index([row[i] for row in rows])
-        return a.at[where].set(function(a.at[where].get(), *[x[i] for x in own]))
+        return a.at[where].set(function(a.at[where].get(), *[x[i] for x in operands]))
 
     # One index after the other: `at` applies the function once for each occurrence of an index.
     return fori_loop(0, count, step, a)
@@ -478,7 +484,7 @@ def _reduceat(a: Any, indices: Any, function: ufunc, axis: int) -> Any:
     # All runs advance at once: element i is combined into the runs that have begun before it and not ended.
     def step(i: Any, so_far: Any) -> Any:
         result = function(so_far, take(a, expand_dims(i, 0), axis))
-        return choose((i > begin) & (i < end), result, so_far)
+        return select_elements((i > begin) & (i < end), result, so_far)
 
     return fori_loop(0, length, step, take(a, indices, axis))
 

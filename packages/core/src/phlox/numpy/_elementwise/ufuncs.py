@@ -17,7 +17,7 @@ from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.reductions import reduce as ops
 from .._statistics.reductions import cumprod, cumsum, max as largest, min as smallest, prod, restore_axes, sum
 from . import binary as _binary, floats as _floats, unary as _unary
-from .choose import where as choose
+from .choose import where as select_elements
 from .ufunc import ufunc
 from .unary import as_bool, is_kind
 
@@ -34,7 +34,7 @@ def _folding(
         result = type_of(a).dtype if dtype is None else dtype
         a = to_dtype(a, result)
         if where is not None:
-            a = choose(where, a, np.asarray(neutral).astype(result))
+            a = select_elements(where, a, np.asarray(neutral).astype(result))
         out = reduce(a, axes=axes)
         if initial is not None:
             if type_of(initial).shape:
@@ -45,7 +45,7 @@ def _folding(
     def whole(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
         if not truth and not is_kind(a, "biu"):
             raise DtypeError(f"{function}: takes integers, got {type_of(a).short}", instead="a.astype(int)")
-        out_dtype = None if dtype is None else dtypes.user_dtype(dtype, function)
+        out_dtype = dtypes.optional_dtype(dtype, function)
         return fold(a, initial, where, axis=axis, dtype=out_dtype, keepdims=keepdims)
 
     return whole
@@ -65,10 +65,10 @@ def _log_sum_exp(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, wh
     """The logarithm of a sum of exponentials. `dtype` is ignored, as in JAX."""
     (a,) = promote_inexact(a)
     # Before the exponential: 0 times the exponential of a masked nan is nan in the derivative.
-    a = a if where is None else choose(where, a, to_dtype(-np.inf, type_of(a).dtype))
+    a = a if where is None else select_elements(where, a, to_dtype(-np.inf, type_of(a).dtype))
     top = largest(e.real(a) if is_kind(a, "c") else a, axis, keepdims=True, initial=-np.inf)
     # inf - inf would be nan. The shift cancels in the result, so it needs no derivative.
-    top = e.stop_gradient(choose(e.is_finite(top), top, 0))
+    top = e.stop_gradient(select_elements(e.is_finite(top), top, 0))
     total = sum(e.exp(e.sub(a, to_dtype(top, type_of(a).dtype))), axis, keepdims=keepdims)
     out = e.log(total) + to_dtype(top.reshape(type_of(total).shape), type_of(total).dtype)
     return out if initial is None else _binary.logaddexp(initial, out)

@@ -18,7 +18,7 @@ from ..._ops.random.equality import not_equal
 from ..._ops.structure.shape import bitcast_convert_type, broadcast_in_dim
 from ..._transform.array_operations import zeros
 from ...typing import Array, ArrayLike
-from .define import bool_repr, define_unary, float32_repr, int32_repr
+from .define import REAL_PART, bool_repr, define_unary, float32_repr, int32_repr
 
 if TYPE_CHECKING:
     from ..._api.jit.stages import Jitted
@@ -107,18 +107,25 @@ def _real_absolute(x: Any) -> Any:
 
 
 _absolute = _or_itself("ifc", e.abs_)
-abs = define_unary("abs", check, _absolute, "Absolute value; of complex numbers, a float", "-2.0", float32_repr("2."))
-absolute = define_unary(
-    "absolute", check, _absolute, "Absolute value; of complex numbers, a float", "-2", int32_repr("2")
+abs = define_unary(
+    "abs", check, _absolute, "Absolute value; of complex numbers, a float", "-2.0", float32_repr("2."), dtype=REAL_PART
 )
 fabs = inexact("fabs", _real_absolute, "Absolute value of real numbers", "-2", "2.")
-negative = define_unary("negative", check, e.neg, "-x", "3", int32_repr("-3"))
+negative = define_unary("negative", check, e.neg, "-x", "3", int32_repr("-3"), is_ufunc=True)
 positive = define_unary("positive", check, lambda x: x, "+x", "3", int32_repr("3"))
 sign = define_unary("sign", check, e.sign, "-1, 0 or 1; of complex numbers, x / abs(x)", "-2.0", float32_repr("-1."))
-square = define_unary("square", check, lambda x: e.square(number(x)), "x * x", "3.0", float32_repr("9."))
+square = define_unary(
+    "square",
+    check,
+    lambda x: e.square(number(x)),
+    "x * x",
+    "3.0",
+    float32_repr("9."),
+    dtype="its dtype; bools give int32",
+)
 floor = define_unary("floor", check, _whole(e.floor), "The largest whole number not above x", "1.5", float32_repr("1."))
 ceil = define_unary("ceil", check, _whole(e.ceil), "The smallest whole number not below x", "1.5", float32_repr("2."))
-real = define_unary("real", check, _or_itself("c", e.real), "Real part", "1 + 2j", float32_repr("1."))
+real = define_unary("real", check, _or_itself("c", e.real), "Real part", "1 + 2j", float32_repr("1."), dtype=REAL_PART)
 imag = define_unary(
     "imag",
     check,
@@ -126,6 +133,7 @@ imag = define_unary(
     "Imaginary part",
     "1 + 2j",
     float32_repr("2."),
+    dtype=REAL_PART,
 )
 conjugate = define_unary(
     "conjugate",
@@ -181,6 +189,7 @@ logical_not = define_unary(
     "logical_not", check, lambda x: logic.not_(as_bool(x)), "Where x is zero", "0", bool_repr(True)
 )
 
+absolute = jitted_alias(abs, "absolute")
 conj = jitted_alias(conjugate, "conj")
 bitwise_not = jitted_alias(invert, "bitwise_not")
 bitwise_invert = jitted_alias(invert, "bitwise_invert")

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..._api.batching.vmap import vmap
 from ..._api.jit.jit import jit
-from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError, UnsupportedError
+from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError
 from ..._ir import dtypes
-from ..._operands.checks import as_shape, canonical_axis, check, check_one, type_of
+from ..._operands.checks import as_shape, canonical_axis, check, check_one, refuse_out, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.elementwise import logic
 from ..._ops.elementwise.arithmetic import stop_gradient
@@ -168,10 +168,10 @@ def _elements_by_function(
     def element(number: Any, value: Any) -> Any:
         cases = []
         for i, f in enumerate(functions):
-            own = value
+            argument = value
             if dtypes.kind(dtype) in "fc":
-                own = logic.select(logic.eq(number, np.int32(i)), value, stop_gradient(value))
-            case = check_one("piecewise", f(own, *args, **kw) if callable(f) else f)
+                argument = logic.select(logic.eq(number, np.int32(i)), value, stop_gradient(value))
+            case = check_one("piecewise", f(argument, *args, **kw) if callable(f) else f)
             cases.append(to_dtype(case, dtype))
         return logic.select_n(number, *cases)
 
@@ -240,12 +240,13 @@ def choose(
     >>> jnp.choose(np.array([0, 1]), [jnp.array([1, 2]), jnp.array([30, 40])])
     Array([ 1, 40], dtype=int32)
     """
-    if out is not None:
-        raise UnsupportedError("choose: out= is not supported", instead="x = choose(...)")
+    refuse_out("choose", out)
     a, *arrays = check("choose", a, *choices)
     if not is_kind(a, "iu"):
         raise ArgumentError(f"choose: takes integers to choose by, got {type_of(a).short}", instead="a.astype(int)")
     count = len(arrays)
+    if not count:
+        raise ArgumentError("choose: there are no choices", instead="at least one array", argument="choices")
     if mode == "raise":
         if isinstance(a, Tracer):
             a._refuse(ConcretizationTypeError, "choose with mode='raise'", "mode='clip' or mode='wrap'")

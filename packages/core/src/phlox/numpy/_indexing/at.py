@@ -13,10 +13,9 @@ from ..._base.errors import ArgumentError, DtypeError, ShapeError
 from ..._base.source import warn
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
-from ..._ir.promotion import promote
 from ..._operands.checks import becomes_array, check, check_one, type_of
 from ..._operands.index_bounds import READ, WRITE
-from ..._operands.promotion import to_dtype
+from ..._operands.promotion import common_dtype, to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure import scatter as ops
 from ..._ops.structure.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
@@ -384,7 +383,7 @@ def _scatter(
 ) -> Any:
     aval, update = type_of(x), type_of(y)
     # Computed in the promoted dtype and converted back, as in JAX: two additions of 0.5 add 1 to an integer.
-    dtype, _ = promote(((aval.dtype, aval.weak_type), (update.dtype, update.weak_type)))
+    dtype, _ = common_dtype(x, y)
     if dtype != aval.dtype and not update.weak_type:
         warn(
             f"scatter inputs have incompatible types: x.at[...].{kind}(y) cannot store {update.short} in {aval.short} "
@@ -397,9 +396,8 @@ def _scatter(
     y = to_dtype(y, dtype)
     y = e.neg(y) if kind == "subtract" else y
     # Updates have the shape of ``x[index]``, without new axes.
-    shown = tuple(1 if k == "new" else None for k in layout.kinds)
     lengths = iter(layout.shape)
-    full = tuple(1 if n == 1 else next(lengths) for n in shown)
+    full = tuple(1 if kind == "new" else next(lengths) for kind in layout.kinds)
     if update.shape != layout.shape:
         y = reshape(broadcast_to(y, full), layout.shape)
     # Without updates no index can occur twice.

@@ -12,12 +12,13 @@ import numpy as np
 from ..._base.errors import OptionError
 from ..._base.pytree import register_pytree_node
 from ..._ir import dtypes
-from ..._operands.checks import type_of
+from ..._operands.checks import integer, type_of
 from ..._operands.indices import from_front
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise.logic import select
 from ..._ops.structure.shape import broadcast_in_dim
 from ..._ops.structure.slicing import dynamic_slice, dynamic_update_slice
+from .plan import complete
 
 
 class Slice:
@@ -72,6 +73,7 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
 
     Raises:
       OptionError: `stride` is negative, or not a Python number.
+      ArgumentError: `size` is not an integer.
 
     >>> jnp.arange(10)[ds(jnp.array(4), 2)]
     Array([4, 5], dtype=int32)
@@ -82,7 +84,7 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
         raise OptionError(f"ds: stride={stride!r} is no Python number")
     if size is None:
         start, size = 0, start
-    return Slice(start, size, 1 if stride is None else stride)
+    return Slice(start, integer("ds", "size", size), 1 if stride is None else stride)
 
 
 class Window(NamedTuple):
@@ -112,25 +114,20 @@ def _width(part: Any) -> int:
     """The number of axes that an entry of an index consumes."""
     if part is None or isinstance(part, bool | np.bool_):
         return 0
-    aval = getattr(part, "dtype", None)
-    return part.ndim if aval is not None and aval == np.bool_ else 1
+    return part.ndim if getattr(part, "dtype", None) == np.bool_ else 1
 
 
 def window(index: Any, shape: tuple[int, ...]) -> Window:
     """An index with `Slice` entries, into an array of this shape, as a window."""
     parts = list(index) if isinstance(index, tuple) else [index]
-    ellipses = [i for i, p in enumerate(parts) if p is Ellipsis]
-    consumed = sum(_width(p) for p in parts if p is not Ellipsis)
-    missing = [slice(None)] * (len(shape) - consumed)
-    if ellipses:
-        parts[ellipses[0] : ellipses[0] + 1] = missing
+    parts = complete(parts, sum(_width(p) for p in parts if p is not Ellipsis), shape)
     starts: list[Any] = [np.int32(0)] * len(shape)
     sizes = list(shape)
     axis = 0
     for i, part in enumerate(parts):
         if type(part) is Slice:
             # The window reaches from the first to the last element. A slice of the window then applies the stride.
-            sizes[axis] = max(0, (int(part.size) - 1) * part.stride + 1) if part.size else 0
+            sizes[axis] = max(0, (part.size - 1) * part.stride + 1) if part.size else 0
             starts[axis] = to_dtype(from_front(part.start, shape[axis]), dtypes.int32)
             parts[i] = slice(None, None, part.stride)
         axis += _width(part)

@@ -17,14 +17,14 @@ from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError,
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._ir.dimensions import value_of
-from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
+from ..._operands.checks import canonical_axis, check, check_one, integer, refuse_out, type_of
 from ..._operands.index_bounds import PUT, WRITE, check_positions
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import nonzero as ops
 from ..._trace.trace import Tracer
 from ...typing import Array, ArrayLike
 from .._elementwise.binary import remainder
-from .._elementwise.choose import clip, where as choose
+from .._elementwise.choose import clip, where as select_elements
 from .._elementwise.comparisons import less
 from .._elementwise.unary import as_bool
 from .._manipulation.joining import stack
@@ -46,7 +46,7 @@ def first_places(mask: Any, size: int, fill: Any) -> Any:
     """The positions of the first `size` true elements of a vector, then `fill`."""
     n = type_of(mask).shape[0]
     positions = ops.first_places(mask, size=size, index_dtype=dtypes.canonical(dtypes.int64))
-    return choose(less(positions, n), positions, to_dtype(fill, type_of(positions).dtype))
+    return select_elements(less(positions, n), positions, to_dtype(fill, type_of(positions).dtype))
 
 
 def nonzero(
@@ -88,7 +88,7 @@ def nonzero(
     for i, (n, fill) in enumerate(zip(shape, fills, strict=True)):
         # Axes without elements must not divide by 0.
         below = int(np.prod(shape[i + 1 :], dtype=int))
-        out.append(choose(missing, fill, remainder(flat // max(below, 1), max(n, 1))))
+        out.append(select_elements(missing, fill, remainder(flat // max(below, 1), max(n, 1))))
     return tuple(out)
 
 
@@ -170,7 +170,7 @@ def compress(
     Array([4, 6], dtype=int32)
     """
     condition, a = check("compress", condition, a)
-    r.no_out("compress", out)
+    refuse_out("compress", out)
     if type_of(condition).ndim != 1:
         raise ShapeError(f"compress: condition must be a vector, got {type_of(condition).short}")
     if axis is None:
@@ -183,9 +183,10 @@ def compress(
     n = min(n, type_of(mask).shape[0])
     if size is None:
         size = known_count("compress", mask)
-    elif not 0 <= size <= n:
-        raise OptionError(f"compress: size={size} for {n} elements", instead=f"a size from 0 to {n}")
     else:
+        size = integer("compress", "size", size)
+        if not 0 <= size <= n:
+            raise OptionError(f"compress: size={size} for {n} elements", instead=f"a size from 0 to {n}")
         a = to_dtype(a, type_of(a).dtype)  # strongly typed, as in JAX, where the fill value is
     # `take` fills what is beyond the axis.
     beyond = to_dtype(value_of(type_of(a).shape[at]), np.dtype(np.int32))
@@ -296,7 +297,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
         ind = remainder(ind, max(count, 1))
     else:
         # The default of JAX is "clip", but with negative positions counted from the end.
-        ind = choose(less(ind, 0), ind + count, ind) if mode is None else ind
+        ind = select_elements(less(ind, 0), ind + count, ind) if mode is None else ind
         ind = clip(ind, 0, max(count - 1, 0))
     values = _repeated(to_dtype(v, type_of(a).dtype), type_of(ind).size)
     return reshape(At(ravel(a))[ind].set(values, mode="drop"), shape)

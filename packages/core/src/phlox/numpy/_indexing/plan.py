@@ -41,8 +41,8 @@ class SlicedAxis(NamedTuple):
     step: int
 
 
-#: An entry of an index: "int" and "array" consume an axis and a dynamic operand, "new" inserts an axis, a `SlicedAxis`
-#: consumes an axis.
+#: An entry of an index: "int" and "array" consume an axis and a dynamic operand, "mask" (a scalar bool)
+#: only a dynamic operand, "new" inserts an axis, a `SlicedAxis` consumes an axis.
 Item = str | SlicedAxis
 
 
@@ -67,19 +67,7 @@ def parse(
     _check_masks(parts, shape)
     parts = [q for p in parts for q in (_expand_mask(p) if _is_mask(p) else [p])]
     consumed = sum(p is not None and p is not Ellipsis and not isinstance(p, _NewAxisMask) for p in parts)
-    if consumed > len(shape):
-        raise IndexingError(
-            f"Too many indices: array is {len(shape)}-dimensional, but {consumed} were indexed", shapes=[shape]
-        )
-    if sum(p is Ellipsis for p in parts) > 1:
-        raise IndexingError("an index can have only one ellipsis (...)")
-    missing = [slice(None)] * (len(shape) - consumed)
-    # By identity, as == of an array is an array
-    if Ellipsis in [p if p is Ellipsis else None for p in parts]:
-        at = next(i for i, p in enumerate(parts) if p is Ellipsis)
-        parts[at : at + 1] = missing
-    else:
-        parts += missing
+    parts = complete(parts, consumed, shape)
     items: list[Item] = []
     dynamic: list[Any] = []
     axis = 0
@@ -117,6 +105,23 @@ def parse(
             items.append("array" if type_of(part).shape else "int")
             dynamic.append(part)
     return Plan(tuple(items), wraps), dynamic
+
+
+def complete(parts: Sequence[Any], consumed: int, shape: tuple[int, ...]) -> list[Any]:
+    """The entries of an index, with ``:`` for axes that they do not consume, in place of the ellipsis or at the end.
+
+    Raises `IndexingError` for too many entries, and for a second ellipsis.
+    """
+    if consumed > len(shape):
+        raise IndexingError(
+            f"Too many indices: array is {len(shape)}-dimensional, but {consumed} were indexed", shapes=[shape]
+        )
+    # By identity, as == of an array is an array
+    ellipses = [i for i, p in enumerate(parts) if p is Ellipsis]
+    if len(ellipses) > 1:
+        raise IndexingError("an index can have only one ellipsis (...)")
+    at = ellipses[0] if ellipses else len(parts)
+    return [*parts[:at], *[slice(None)] * (len(shape) - consumed), *parts[at + 1 :]]
 
 
 class _NewAxisMask(NamedTuple):
@@ -179,12 +184,12 @@ def _check_masks(parts: Sequence[Any], shape: tuple[int, ...]) -> None:
         if not _is_mask(part):
             continue
         axis = sum(widths[:i]) if i < ellipsis else len(shape) - sum(widths[i:])
-        have, want = type_of(part).shape, shape[axis : axis + widths[i]]
-        if len(have) != len(want) or any(h not in (0, w) for h, w in zip(have, want, strict=True)):
+        lengths, expected = type_of(part).shape, shape[axis : axis + widths[i]]
+        if len(lengths) != len(expected) or any(h not in (0, w) for h, w in zip(lengths, expected, strict=True)):
             raise IndexingError(
-                f"boolean index did not match shape of indexed array in index {i}: got {have}, expected {want}",
+                f"boolean index did not match shape of indexed array in index {i}: got {lengths}, expected {expected}",
                 instead="a mask with the lengths of the axes that it selects from",
-                shapes=[shape, have],
+                shapes=[shape, lengths],
             )
 
 
@@ -237,7 +242,7 @@ def _indices(s: slice, n: Any) -> tuple[Any, Any, int]:
     return place(s.start, first if step > 0 else last), place(s.stop, last if step > 0 else first), step
 
 
-_PLAIN = (int, type(None))
+_HASHABLE = (int, type(None))
 
 
 @functools.lru_cache(4096)
@@ -262,7 +267,12 @@ def plain(index: Any, shape: tuple[int, ...]) -> tuple[Plan, list[Any]] | None:
             return _plan_of_integer(shape), [index]
         if -n <= index < 0:
             return _plan_of_integer(shape), [index + n]
-    if kind is slice and type(index.start) in _PLAIN and type(index.stop) in _PLAIN and type(index.step) in _PLAIN:
+    if (
+        kind is slice
+        and type(index.start) in _HASHABLE
+        and type(index.stop) in _HASHABLE
+        and type(index.step) in _HASHABLE
+    ):
         plan = _plan_of_slice(index.start, index.stop, index.step, shape)
         return None if plan is None else (plan, [])
     return None

@@ -18,11 +18,11 @@ from ..._base.errors import ArgumentError, IndexingError, ShapeError, Unsupporte
 from ..._ir import dtypes
 from ..._ir.dimensions import max_dim, min_dim
 from ..._ir.primitive import current_trace
-from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
+from ..._operands.broadcasting import where
+from ..._operands.checks import canonical_axis, check, check_one, integer, refuse_out, type_of
 from ..._operands.index_bounds import FILL, READ, check_positions
 from ..._operands.indices import from_front, positions
 from ..._operands.promotion import to_dtype
-from ..._ops.elementwise import logic
 from ..._ops.elementwise.families import literal
 from ..._ops.random.keys import KeyDtype
 from ..._ops.structure import shape as ops
@@ -89,7 +89,7 @@ def read(
         mode=how,
         fill_value=fill_value,
     )
-    return layout.finish(out)
+    return insert_new_axes(out, layout.kinds)
 
 
 def read_basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
@@ -97,23 +97,19 @@ def read_basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
     shape = type_of(x).shape
     consuming = [item for item in items if item != "new"]
     integers = iter(dynamic)
-    where = [next(integers) if item == "int" else None for item in consuming]
+    numbers = [next(integers) if item == "int" else None for item in consuming]
     # A compiled program cannot raise: dynamic_slice clamps positions out of bounds. Static ones use it too, so that
     # checkify sees them.
-    fixed = [i if type(i) is int and 0 <= i < n else None for i, n in zip(where, shape, strict=True)]
+    fixed = [i if type(i) is int and 0 <= i < n else None for i, n in zip(numbers, shape, strict=True)]
     # One `slice` for all static entries: slices, and integers that are Python numbers.
     starts, limits, steps = [], [], []
     for n, item, i in zip(shape, consuming, fixed, strict=True):
         if isinstance(item, SlicedAxis):
             # XLA has no negative strides: the elements are sliced forwards and then reversed.
             low = item.start if item.step > 0 else item.start + (item.size - 1) * item.step
-            step = abs(item.step)
-            high = low + (item.size - 1) * step + 1 if item.size else low
             starts.append(low if item.size else 0)
-            limits.append(high if item.size else 0)
-            steps.append(step)
-            if item.size and step == 1 and item.step == 1:
-                limits[-1] = item.start + item.size
+            limits.append(low + (item.size - 1) * abs(item.step) + 1 if item.size else 0)
+            steps.append(abs(item.step))
         else:
             starts.append(0 if i is None else i)
             limits.append(n if i is None else i + 1)
@@ -124,18 +120,18 @@ def read_basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
     reverse = tuple(i for i, item in enumerate(consuming) if isinstance(item, SlicedAxis) and item.step < 0)
     if reverse:
         x = ops.rev(x, dimensions=reverse)
-    if any(i is not None and f is None for i, f in zip(where, fixed, strict=True)):
-        x = _slice_at(x, shape, where, fixed)
+    if any(i is not None and f is None for i, f in zip(numbers, fixed, strict=True)):
+        x = _slice_at(x, shape, numbers, fixed)
     dropped = tuple(i for i, item in enumerate(consuming) if item == "int")
     x = ops.squeeze(x, dimensions=dropped) if dropped else x
     return insert_new_axes(x, [item for item in items if item != "int"])
 
 
-def _slice_at(x: Any, shape: tuple[int, ...], where: Sequence[Any], fixed: Sequence[Any]) -> Any:
+def _slice_at(x: Any, shape: tuple[int, ...], numbers: Sequence[Any], fixed: Sequence[Any]) -> Any:
     """The slice of length one at each axis whose position is dynamic."""
     sizes = list(type_of(x).shape)
     starts = []
-    for axis, (i, known) in enumerate(zip(where, fixed, strict=True)):
+    for axis, (i, known) in enumerate(zip(numbers, fixed, strict=True)):
         if i is None or known is not None:
             starts.append(np.int32(0))
         else:
@@ -177,10 +173,6 @@ class Layout(NamedTuple):
     window: tuple[int, ...]
     shape: tuple[int, ...]
     kinds: tuple[str, ...]
-
-    def finish(self, out: Any) -> Any:
-        """The result of the gather with its new axes inserted."""
-        return insert_new_axes(out, self.kinds)
 
 
 class _Result(NamedTuple):
@@ -282,10 +274,10 @@ def layout_of(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Lay
 
 def _spread(x: Any, outer: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     """An index array broadcast to the outer shape, with its axes at `dims`; scalars are returned unchanged."""
-    have = type_of(x).shape
-    if not have:
+    shape = type_of(x).shape
+    if not shape:
         return x
-    return ops.broadcast_in_dim(x, shape=tuple(outer), broadcast_dimensions=dims) if have != outer else x
+    return ops.broadcast_in_dim(x, shape=tuple(outer), broadcast_dimensions=dims) if shape != outer else x
 
 
 def _vectors(components: list[Any], outer: tuple[int, ...]) -> Any:
@@ -364,8 +356,9 @@ def _take(
     fill_value: Any,
 ) -> Any:
     a, indices = check("take", a, indices)
-    if out is not None or mode == "raise":
-        raise UnsupportedError("take: out= and mode='raise' are not supported", instead="mode='clip', 'wrap' or 'fill'")
+    refuse_out("take", out)
+    if mode == "raise":
+        raise UnsupportedError("take: mode='raise' is not supported", instead="mode='clip', 'wrap' or 'fill'")
     if type_of(indices).dtype == dtypes.bool_:
         indices = to_dtype(indices, dtypes.int32)
     if dtypes.kind(type_of(indices).dtype) not in "iu":
@@ -489,21 +482,21 @@ def _take_along_axis(
     how = GatherScatterMode.from_any("fill" if mode is None else mode)
     wraps = how is not GatherScatterMode.PROMISE_IN_BOUNDS if wrap_negative_indices is None else wrap_negative_indices
     # Axes along which `arr` (of length one) is broadcast are axes of the indices only.
-    mine = [i for i in range(len(shape)) if i == at or lengths[i] == shape[i]]
-    arr = reshape(arr, tuple(lengths[i] for i in mine))
+    kept_axes = [i for i in range(len(shape)) if i == at or lengths[i] == shape[i]]
+    arr = reshape(arr, tuple(lengths[i] for i in kept_axes))
     # Along the other axes each index stays at its place: as batching dimensions they need no positions in the indices.
     numbers = GatherDimensionNumbers(
         offset_dims=(),
-        collapsed_slice_dims=(mine.index(at),),
-        start_index_map=(mine.index(at),),
-        operand_batching_dims=tuple(k for k, i in enumerate(mine) if i != at),
-        start_indices_batching_dims=tuple(i for i in mine if i != at),
+        collapsed_slice_dims=(kept_axes.index(at),),
+        start_index_map=(kept_axes.index(at),),
+        operand_batching_dims=tuple(k for k, i in enumerate(kept_axes) if i != at),
+        start_indices_batching_dims=tuple(i for i in kept_axes if i != at),
     )
     return gather(
         arr,
         reshape(from_front(axis_indices, lengths[at] if wraps else None), (*shape, 1)),
         dimension_numbers=numbers,
-        slice_sizes=tuple(min(1, lengths[i]) for i in mine),
+        slice_sizes=tuple(min(1, lengths[i]) for i in kept_axes),
         unique_indices=False,
         indices_are_sorted=False,
         mode=how,
@@ -530,7 +523,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
     Array([1, 4], dtype=int32)
     """
-    a = check_one("diagonal", a)
+    a, offset = check_one("diagonal", a), integer("diagonal", "offset", offset)
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = type_of(a).shape[-2:]
     diagonal_positions = positions(max_dim(0, min_dim(rows + min(offset, 0), columns - max(offset, 0))))
@@ -568,5 +561,4 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     zero = literal(v, 0)
     wide = ops.pad(v, zero, padding_config=((max(-k, 0), max(k, 0), 0),)) if k else v
     on = positions(n)[:, None] + k == positions(n)[None, :]
-    rows = ops.broadcast_in_dim(wide, shape=(n, n), broadcast_dimensions=(0,))
-    return to_dtype(logic.select_n(on, broadcast_to(zero, (n, n)), rows), type_of(v).dtype, type_of(v).weak_type)
+    return where(on, wide[:, None], zero)

@@ -317,8 +317,8 @@ def _fitting(function: str, ref: Ref | RefView, there: Any, value: Any) -> Any:
         )
     # A weakly typed number fits into each dtype of its kind. Other values must have the dtype, as nothing shows that an
     # assignment rounds.
-    same_kind = dtypes.kind(value_aval.dtype) == dtypes.kind(aval.dtype) or {*map(_class, (value_aval, aval))} == {"i"}
-    if value_aval.dtype != aval.dtype and not (value_aval.weak_type and same_kind):
+    fits = value_aval.weak_type and _class(value_aval) == _class(aval)
+    if value_aval.dtype != aval.dtype and not fits:
         raise DtypeError(
             f"{function}: a value of dtype {value_aval.dtype} for {ref.aval}",
             instead=f"value.astype({aval.dtype.name!r})",
@@ -372,8 +372,8 @@ def install() -> None:
     whole: dict[str, Any] = {
         "__repr__": _text,
         "unsafe_buffer_pointer": lambda self: get(self).unsafe_buffer_pointer(),
-        "sharding": property(lambda self: get(self).sharding, doc="How the array lies on devices."),
-        "format": property(lambda self: get(self).format, doc="The layout of the array, and how it lies on devices."),
+        "sharding": property(lambda self: get(self).sharding, doc="The sharding of the array."),
+        "format": property(lambda self: get(self).format, doc="The layout and the sharding of the array."),
         "committed": property(lambda self: True, doc="True: a reference stays where its array is."),
     }
     for name, value in both.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..._api.jit.jit import jit
-from ..._base.errors import ConcretizationTypeError
+from ..._base.errors import ShapeError
 from ..._ir.primitive import current_trace
 from ..._operands.checks import type_of
 from .plan import SlicedAxis
@@ -30,7 +30,7 @@ _MAX_UNSTACKED_ROWS = 16
 def unstack_rows(x: Any) -> Iterator[Any]:
     """The subarrays along the first axis: what iterating over an array gives. Computes them when they are read."""
     if not type_of(x).shape:
-        raise ConcretizationTypeError("iteration over an array without axes", instead="x itself, or x[None]")
+        raise ShapeError("iteration over an array without axes", instead="x itself, or x[None]", shapes=[()])
     return _generate_rows(x, range(type_of(x).shape[0]))
 
 

@@ -51,15 +51,15 @@ class _Join:
 
     def _operand(self, item: Any, rank: int, front: int) -> Any:
         x = progression(self.name, item) if isinstance(item, slice) else asarray(item)
-        have = type_of(x).ndim
-        if have == 0:
-            x, have = expand_dims(x, 0), 1
-        new = rank - have
+        count = type_of(x).ndim
+        if count == 0:
+            x, count = expand_dims(x, 0), 1
+        new = rank - count
         if new <= 0:
             return x
         x = expand_dims(x, tuple(range(new)))
         at = front if front >= 0 else front + new + 1
-        return moveaxis(x, tuple(range(new, rank)), tuple(range(at, at + have)))
+        return moveaxis(x, tuple(range(new, rank)), tuple(range(at, at + count)))
 
 
 r_ = _Join("r_", 0, 1, -1)

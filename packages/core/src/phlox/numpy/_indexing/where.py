@@ -6,7 +6,7 @@ from typing import Any
 
 from ..._base.errors import ArgumentError
 from ..._operands.checks import check
-from .._elementwise.choose import where as choose
+from .._elementwise.choose import where as select_elements
 
 
 def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
@@ -42,4 +42,4 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     if size is not None or fill_value is not None:
         what = "where: size and fill_value are for positions"
         raise ArgumentError(what, instead="phlox.numpy.where(condition, size=...)")
-    return choose(condition, x, y)
+    return select_elements(condition, x, y)

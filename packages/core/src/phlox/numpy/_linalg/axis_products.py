@@ -8,7 +8,7 @@ from typing import Any
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ShapeError
-from ..._operands.checks import canonical_axis, check, type_of
+from ..._operands.checks import canonical_axis, check, matrix_shape, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.linalg.dot import PrecisionLike
 from ...typing import Array, ArrayLike, DTypeLike
@@ -20,12 +20,12 @@ from .._manipulation.shapes import expand_dims, moveaxis, reshape, squeeze
 from .products import matmul
 
 
-def _vectors(function: str, x: Any, least: int = 1) -> None:
-    if type_of(x).ndim < least:
-        raise ShapeError(f"{function}: {type_of(x).short} needs at least {least} axes", shapes=[type_of(x).shape])
+def _check_vectors(function: str, x: Any) -> None:
+    if not type_of(x).ndim:
+        raise ShapeError(f"{function}: {type_of(x).short} needs at least 1 axes", shapes=[()])
 
 
-def _lengths_agree(function: str, x1: Any, x2: Any, n: int, m: int) -> None:
+def _check_lengths(function: str, x1: Any, x2: Any, n: int, m: int) -> None:
     if n != m:
         shapes = [type_of(x1).shape, type_of(x2).shape]
         raise ShapeError(f"{function}: {type_of(x1).short} and {type_of(x2).short} meet at {n} and {m}", shapes=shapes)
@@ -62,7 +62,7 @@ def vecdot(
     parts = []
     for x in (x1, x2):
         parts.append(moveaxis(x, canonical_axis(axis, type_of(x).ndim, "vecdot"), -1))
-    _lengths_agree("vecdot", x1, x2, type_of(parts[0]).shape[-1], type_of(parts[1]).shape[-1])
+    _check_lengths("vecdot", x1, x2, type_of(parts[0]).shape[-1], type_of(parts[1]).shape[-1])
     # As products of 1 × n and n × 1 matrices, because XLA's product takes a precision and a dtype to sum in.
     row, column = expand_dims(conj(parts[0]), -2), expand_dims(parts[1], -1)
     out = matmul(row, column, precision=precision, preferred_element_type=preferred_element_type)
@@ -89,9 +89,9 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
            [3., 4.]], dtype=float32)
     """
     x1, x2 = check("matvec", x1, x2)
-    _vectors("matvec", x1, 2)
-    _vectors("matvec", x2)
-    _lengths_agree("matvec", x1, x2, type_of(x1).shape[-1], type_of(x2).shape[-1])
+    _, columns = matrix_shape("matvec", x1)
+    _check_vectors("matvec", x2)
+    _check_lengths("matvec", x1, x2, columns, type_of(x2).shape[-1])
     return squeeze(matmul(x1, expand_dims(x2, -1)), -1)
 
 
@@ -109,9 +109,9 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([1., 2.], dtype=float32)
     """
     x1, x2 = check("vecmat", x1, x2)
-    _vectors("vecmat", x1)
-    _vectors("vecmat", x2, 2)
-    _lengths_agree("vecmat", x1, x2, type_of(x1).shape[-1], type_of(x2).shape[-2])
+    _check_vectors("vecmat", x1)
+    rows, _ = matrix_shape("vecmat", x2)
+    _check_lengths("vecmat", x1, x2, type_of(x1).shape[-1], rows)
     return squeeze(matmul(expand_dims(conj(x1), -2), x2), -2)
 
 
@@ -171,7 +171,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     Array([ 1,  2, 10, 20], dtype=int32)
     """
     a, b = promote_dtypes(*check("kron", a, b))
-    rank = functools.reduce(max, (type_of(x).ndim for x in (a, b)))
+    rank = max(type_of(x).ndim for x in (a, b))
     shapes = [(1,) * (rank - type_of(x).ndim) + type_of(x).shape for x in (a, b)]
     # The axes of a and b alternate, and each pair is then merged.
     outer = reshape(a, tuple(n for m in shapes[0] for n in (m, 1)))

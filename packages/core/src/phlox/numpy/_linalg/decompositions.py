@@ -10,7 +10,7 @@ from ..._base.docstrings import docs_from
 from ..._base.errors import OptionError
 from ..._ir import dtypes
 from ..._operands.broadcasting import where
-from ..._operands.checks import check, type_of
+from ..._operands.checks import check, check_square, matrix_shape, type_of
 from ..._operands.promotion import promote_inexact
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.elementwise.families import literal
@@ -25,7 +25,6 @@ from ..._ops.structure.shape import rev
 from ..._ops.structure.sort import sort
 from ...typing import Array, ArrayLike
 from .._indexing.reading import take_along_axis
-from .triangles import matrix_shape
 
 
 class EighResult(NamedTuple):
@@ -63,6 +62,13 @@ def _matrix(function: str, a: Any) -> Any:
     return a
 
 
+def square_matrix(function: str, a: Any) -> Any:
+    """A stack of square matrices, of floats or complex numbers. Raises `ShapeError` for other shapes."""
+    (a,) = promote_inexact(*check(function, a))
+    check_square(function, a)
+    return a
+
+
 @functools.partial(jit, static_argnames=("upper", "symmetrize_input"))
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The lower triangle L with ``a = L Lᴴ`` (as ``numpy.linalg.cholesky``); nan where `a` is not positive definite.
@@ -83,7 +89,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     Array([[2., 0.],
            [1., 2.]], dtype=float32)
     """
-    a = _matrix("cholesky", a)
+    a = square_matrix("cholesky", a)
     factor = cholesky_p(hermitian_part(a) if symmetrize_input else a)
     return adjoint(factor) if upper else factor
 
@@ -120,12 +126,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
-_svd_options = functools.partial(
-    jit, inline=True, static_argnames=("full_matrices", "compute_uv", "hermitian", "subset_by_index")
-)
-
-
-@_svd_options
+@functools.partial(jit, inline=True, static_argnames=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -158,6 +159,7 @@ def svd(
     """
     a = _matrix("svd", a)
     if hermitian:
+        check_square("svd with hermitian=True", a)
         return _hermitian_svd(a, compute_uv, subset_by_index)
     s, *vectors = svd_p(
         a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index, algorithm=None
@@ -167,7 +169,7 @@ def svd(
 
 def _hermitian_svd(a: Any, compute_uv: bool, subset_by_index: Any) -> Any:
     """The SVD of Hermitian matrices by `eigh`: absolute eigenvalues, with their signs in one of the factors."""
-    v, w = _eigh(a, True, True, subset_by_index)
+    v, w = vectors_and_values(hermitian_part(a), subset_by_index=subset_by_index)
     s = e.abs_(w)
     last = type_of(s).ndim - 1
     # The order of eigenvalues is not that of their sizes.
@@ -201,14 +203,9 @@ def svdvals(x: ArrayLike, /) -> Array:
     return svd(*check("svdvals", x), compute_uv=False)
 
 
-def _eigh(a: Any, lower: bool, symmetrize_input: bool, subset_by_index: Any = None) -> list[Any]:
-    return eigh_p(
-        hermitian_part(a) if symmetrize_input else a,
-        lower=lower,
-        sort_eigenvalues=True,
-        subset_by_index=subset_by_index,
-        algorithm=None,
-    )
+def vectors_and_values(a: Any, lower: bool = True, subset_by_index: Any = None) -> list[Any]:
+    """The eigenvectors and the ascending eigenvalues of Hermitian matrices, of which one triangle is read."""
+    return eigh_p(a, lower=lower, sort_eigenvalues=True, subset_by_index=subset_by_index, algorithm=None)
 
 
 @functools.partial(jit, inline=True, static_argnames=("UPLO", "symmetrize_input"))
@@ -234,7 +231,8 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     """
     if UPLO not in (None, "L", "U"):
         raise OptionError(f"eigh: there is no UPLO={UPLO!r}", instead="'L' or 'U'")
-    v, w = _eigh(_matrix("eigh", a), UPLO != "U", symmetrize_input)
+    a = square_matrix("eigh", a)
+    v, w = vectors_and_values(hermitian_part(a) if symmetrize_input else a, UPLO != "U")
     return EighResult(w, v)
 
 
@@ -258,7 +256,7 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
 
 def _eig(function: str, a: Any, vectors: bool) -> list[Any]:
     return eig_p(
-        _matrix(function, a),
+        square_matrix(function, a),
         compute_left_eigenvectors=False,
         compute_right_eigenvectors=vectors,
         enable_eigvec_derivs=False,

@@ -9,9 +9,8 @@ import numpy as np
 
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
-from ..._base.errors import OptionError, ShapeError, UnsupportedError
-from ..._operands.checks import check, type_of
-from ..._operands.promotion import promote_inexact
+from ..._base.errors import OptionError, UnsupportedError
+from ..._operands.checks import type_of
 from ..._ops.linalg.householder import geqrf
 from ..._ops.linalg.lu import lu
 from ..._ops.linalg.matrices import diagonal_of, take_rows
@@ -23,6 +22,7 @@ from .._elementwise.inexact import exp, log
 from .._elementwise.unary import abs, is_kind, isfinite, real, sign
 from .._manipulation.joining import concatenate
 from .._statistics.reductions import any, count_nonzero, cumprod, prod, sum
+from .decompositions import square_matrix
 from .products import trace
 from .solving import solve
 
@@ -32,14 +32,6 @@ class SlogdetResult(NamedTuple):
 
     sign: Any
     logabsdet: Any
-
-
-def _square(function: str, a: Any) -> Any:
-    (a,) = promote_inexact(*check(function, a))
-    shape = type_of(a).shape
-    if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise ShapeError(f"{function}: takes square matrices, got {type_of(a).short}", shapes=[shape])
-    return a
 
 
 def _log_of(det: Any) -> tuple[Any, Any]:
@@ -152,7 +144,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     >>> jnp.linalg.slogdet(-jnp.eye(3))
     SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
     """
-    a = _square("slogdet", a)
+    a = square_matrix("slogdet", a)
     if method not in (None, "lu", "qr"):
         raise OptionError(f"slogdet: there is no method {method!r}", instead="'lu' or 'qr'")
     if method == "qr":
@@ -218,5 +210,5 @@ def det(a: ArrayLike) -> Array:
     >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
     """
-    a = _square("det", a)
+    a = square_matrix("det", a)
     return _small(a) if type_of(a).shape[-1] in (2, 3) else _det(a)

@@ -9,22 +9,21 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ..._api.devices.out_sharding import OutSharding, compute_with_sharding
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic
 from ..._ir.sharding_types import entries_of
-from ..._operands.checks import check, type_of
+from ..._operands.checks import check, refuse_out, type_of
 from ..._operands.products import contract
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.linalg.dot import PrecisionLike
 from ..._ops.structure.shape import transpose as transpose_op
 from ...typing import Array, DTypeLike
 from .._manipulation.shapes import squeeze
-from .._statistics.reductions import no_out, sum
+from .._statistics.reductions import sum
+from .products import mask_to_diagonal
 
 #: for each step the positions of the operands to contract; the result is appended to the list of operands
 Path = tuple[tuple[int, ...], ...]
@@ -71,7 +70,7 @@ def einsum(
     >>> jnp.einsum("ij,j->i", jnp.eye(2), jnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)
     """
-    no_out("einsum", out)
+    refuse_out("einsum", out)
     if not isinstance(subscripts, str):
         subscripts, operands = _named_axes((subscripts, *operands))
     arrays = check("einsum", *operands)
@@ -84,7 +83,7 @@ def einsum(
         output=output,
         path=_path(inputs, output, shapes, path),
         precision=precision,
-        preferred=None if preferred_element_type is None else dtypes.user_dtype(preferred_element_type, "einsum"),
+        preferred=dtypes.optional_dtype(preferred_element_type, "einsum"),
         dot=_dot_general,
     )
     if out_sharding is None:
@@ -265,21 +264,17 @@ def _simplify(a: Any, letters: str, later: set[str]) -> tuple[Any, str]:
         while letters.count(c) > 1:
             i = letters.index(c)
             j = letters.index(c, i + 1)
-            a = _diagonal(a, i, j)
+            n, m = type_of(a).shape[i], type_of(a).shape[j]
+            if n != m:
+                raise ShapeError(f"einsum: axis {c!r} has the lengths {n} and {m} in {type_of(a).short}")
+            # By a selection, because infinity times 0 is nan
+            a = sum(mask_to_diagonal(a, i, j), j, type_of(a).dtype)
             letters = letters[:j] + letters[j + 1 :]
     gone = tuple(i for i, c in enumerate(letters) if c not in later)
     if gone:
         a = sum(a, gone, type_of(a).dtype)
         letters = "".join(c for c in letters if c in later)
     return a, letters
-
-
-def _diagonal(a: Any, i: int, j: int) -> Any:
-    """The diagonal of axes i and j, along axis i."""
-    aval = type_of(a)
-    n = aval.shape[i]
-    mask = np.eye(n, dtype=bool).reshape([n if k in (i, j) else 1 for k in range(aval.ndim)])
-    return sum(a * to_dtype(mask, aval.dtype), j, aval.dtype)
 
 
 def _pair(a: Any, la: str, b: Any, lb: str, order: str, precision: Any, preferred: Any, dot: Any) -> tuple[Any, str]:

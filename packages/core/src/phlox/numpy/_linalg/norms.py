@@ -10,7 +10,7 @@ import numpy as np
 from ..._api.jit.jit import jit
 from ..._base.errors import OptionError, ShapeError
 from ..._ir import dtypes
-from ..._operands.checks import canonical_axis, check_one, hashable, several, type_of
+from ..._operands.checks import canonical_axis, check_one, check_square, hashable, several, type_of
 from ..._operands.promotion import promote_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ...typing import Array, ArrayLike
@@ -201,8 +201,7 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
         s = svd(x, compute_uv=False)
         result = s[..., -1] / s[..., 0]
     else:
-        if shape[-2] != shape[-1]:
-            raise ShapeError(f"cond: takes square matrices for p={p!r}, got {type_of(x).short}", shapes=[shape])
+        check_square(f"cond with p={p!r}", x)
         result = norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
     # The condition number of a singular matrix is infinity, although its inverse is nan.
     return where(isnan(result) & ~any(isnan(x), (-2, -1)), np.inf, result)

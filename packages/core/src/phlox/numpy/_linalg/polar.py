@@ -13,7 +13,6 @@ from typing import Any
 from ..._api.derivatives.custom import custom_jvp
 from ..._operands.checks import type_of
 from ..._ops.elementwise.arithmetic import add, mul, stop_gradient, sub
-from ..._ops.linalg.eigen import eigh
 from ..._ops.linalg.matrices import (
     adjoint,
     conjugated,
@@ -24,7 +23,7 @@ from ..._ops.linalg.matrices import (
     scaled,
 )
 from .._statistics.reductions import sum
-from .decompositions import svd
+from .decompositions import svd, vectors_and_values
 
 #: Maps matrices a with at least as many rows as columns to (q, h) with ``a = q h``.
 Kernel = Callable[[Any], tuple[Any, Any]]
@@ -70,7 +69,7 @@ def _polar_factors_jvp(kernel: Kernel, primals: tuple[Any], tangents: tuple[Any]
 
 def _solved_on_both_sides(h: Any, c: Any) -> Any:
     """The X with ``h X + X h = c``, for positive semidefinite `h`; zero between null vectors of `h`."""
-    v, w = _eigenvectors(h)
+    v, w = vectors_and_values(stop_gradient(h))
     n = type_of(w).shape[-1]
     inverse = safe_inverse(add(over_rows(w, n), over_columns(w, n)), w)
     v_adjoint = adjoint(v)
@@ -83,14 +82,9 @@ def _solved_on_both_sides(h: Any, c: Any) -> Any:
 
 def _solved_from_right(h: Any, c: Any) -> Any:
     """The X with ``X h = c``, for positive semidefinite `h`; zero on null vectors of `h`."""
-    v, w = _eigenvectors(h)
+    v, w = vectors_and_values(stop_gradient(h))
     inverse = safe_inverse(w, w)
     return _solution(lambda x: product(x, h), c, lambda _, c: product(_by_columns(product(c, v), inverse), adjoint(v)))
-
-
-def _eigenvectors(h: Any) -> tuple[Any, Any]:
-    options = {"lower": True, "sort_eigenvalues": True, "subset_by_index": None, "algorithm": None}
-    return eigh.bind(stop_gradient(h), **options)
 
 
 def _solution(equation: Callable[[Any], Any], c: Any, solve: Callable[[Any, Any], Any]) -> Any:

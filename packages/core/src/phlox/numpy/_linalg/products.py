@@ -11,7 +11,8 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
-from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, several, type_of
+from ..._operands.broadcasting import where
+from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, refuse_out, several, type_of
 from ..._operands.products import contract
 from ..._operands.promotion import promote_dtypes
 from ..._ops.elementwise import arithmetic as e
@@ -19,14 +20,10 @@ from ..._ops.elementwise.families import literal
 from ..._ops.linalg.dot import PrecisionLike
 from ..._ops.structure.shape import squeeze as squeeze_op, transpose as transpose_op
 from ...typing import Array, ArrayLike, DTypeLike
-from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
+from .._manipulation.broadcasting import broadcast_shapes
 from .._manipulation.shapes import expand_dims, ravel
 
 _static = functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
-
-
-def _preferred(dtype: Any, function: str) -> Any:
-    return None if dtype is None else dtypes.user_dtype(dtype, function)
 
 
 @_static
@@ -78,7 +75,7 @@ def dot(
     if out_sharding is not None:
         options: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
         return compute_with_sharding("dot", dot, (a, b), out_sharding, **options)
-    return _dot(a, b, precision, _preferred(preferred_element_type, "dot"))
+    return _dot(a, b, precision, dtypes.optional_dtype(preferred_element_type, "dot"))
 
 
 @_static
@@ -108,22 +105,22 @@ def product(a: Any, b: Any, precision: Any = None, preferred_element_type: Any =
     # Where one length is one, that axis is dropped; in the result it is the free axis of the other factor.
     drop_a = tuple(i for i in both if i not in shared and type_of(a).shape[i] == 1)
     drop_b = tuple(i for i in both if i not in shared and type_of(b).shape[i] == 1)
-    own_a = [i for i in range(rank) if fa and i not in shared and i not in drop_a]
-    own_b = [i for i in range(rank) if fb and i not in shared and i not in drop_b]
+    free_a = [i for i in range(rank) if fa and i not in shared and i not in drop_a]
+    free_b = [i for i in range(rank) if fb and i not in shared and i not in drop_b]
     a = squeeze_op(a, dimensions=drop_a) if drop_a else a
     b = squeeze_op(b, dimensions=drop_b) if drop_b else b
-    places_a = [i for i in range(rank) if fa and i not in drop_a]
-    places_b = [i for i in range(rank) if fb and i not in drop_b]
+    axes_a = [i for i in range(rank) if fa and i not in drop_a]
+    axes_b = [i for i in range(rank) if fb and i not in drop_b]
     out = contract(
         a,
         b,
         ((type_of(a).ndim - 1,), (type_of(b).ndim - 2 if fb else 0,)),
-        ([places_a.index(i) for i in shared], [places_b.index(i) for i in shared]),
+        ([axes_a.index(i) for i in shared], [axes_b.index(i) for i in shared]),
         precision,
         preferred_element_type,
     )
     # Axes of the product: shared batches, batches and rows of a alone, batches and columns of b alone.
-    labels: list[Any] = [*shared, *own_a, *(["row"] if fa else []), *own_b, *(["column"] if fb else [])]
+    labels: list[Any] = [*shared, *free_a, *(["row"] if fa else []), *free_b, *(["column"] if fb else [])]
     final_labels = [*[i for i in range(rank) if i in labels], *(["row"] if fa else []), *(["column"] if fb else [])]
     order = tuple(labels.index(i) for i in final_labels)
     return out if order == tuple(range(len(order))) else transpose_op(out, permutation=order)
@@ -159,10 +156,10 @@ def matmul(
     if out_sharding is not None:
         options: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type}
         return compute_with_sharding("matmul", matmul, (a, b), out_sharding, **options)
-    return product(a, b, precision, _preferred(preferred_element_type, "matmul"))
+    return product(a, b, precision, dtypes.optional_dtype(preferred_element_type, "matmul"))
 
 
-@functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
+@_static
 @docs_from(dot)
 def vdot(
     a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
@@ -188,7 +185,7 @@ def vdot(
     return dot(ravel(a), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
 
 
-@functools.partial(jit, inline=True, static_argnames=("precision", "preferred_element_type"))
+@_static
 @docs_from(dot)
 def inner(
     a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None
@@ -231,9 +228,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     Array([[0, 0],
            [0, 1]], dtype=int32)
     """
-    from .._statistics.reductions import no_out
-
-    no_out("outer", out)
+    refuse_out("outer", out)
     a, b = promote_dtypes(*check("outer", a, b))
     return expand_dims(ravel(a), 1) * expand_dims(ravel(b), 0)
 
@@ -288,11 +283,8 @@ def tensordot(
         left, right = tuple(range(ra - n, ra)), tuple(range(n))
     else:
         left, right = (canonical_axes(x, r, "tensordot") for x, r in zip(_axes_lists(axes), (ra, rb), strict=True))
-    preferred = _preferred(preferred_element_type, "tensordot")
+    preferred = dtypes.optional_dtype(preferred_element_type, "tensordot")
     return _tensordot(a, b, left=left, right=right, precision=precision, preferred_element_type=preferred)
-
-
-# --- diagonals ------------------------------------------------------------------------------------------
 
 
 def _axes_lists(axes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -309,6 +301,9 @@ def _axes_lists(axes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     if len(left) != len(right):
         raise ShapeError(f"tensordot requires axes lists to have equal length, got {axes[0]} and {axes[1]}")
     return left, right
+
+
+# --- diagonals ------------------------------------------------------------------------------------------
 
 
 @functools.partial(jit, inline=True, static_argnames=("offset", "axis1", "axis2", "dtype", "out"))
@@ -334,22 +329,24 @@ def trace(
     >>> jnp.trace(jnp.eye(3))
     Array(3., dtype=float32)
     """
-    from .._creation.fill import eye
-    from .._statistics.reductions import no_out, sum
+    from .._statistics.reductions import sum
 
-    no_out("trace", out)
+    refuse_out("trace", out)
     a = check_one("trace", a)
     rank = type_of(a).ndim
     i, j = canonical_axis(axis1, rank, "trace"), canonical_axis(axis2, rank, "trace")
     if i == j:
         raise ShapeError(f"trace: axis1 and axis2 can not be same: axis1={axis1} and axis2={axis2}", axis=axis1)
-    rows, columns = type_of(a).shape[i], type_of(a).shape[j]
+    return sum(mask_to_diagonal(a, i, j, offset), (i, j), dtype)
+
+
+def mask_to_diagonal(a: Any, i: int, j: int, offset: int = 0) -> Any:
+    """`a` with zeros outside of a diagonal of axes i and j."""
+    from .._creation.fill import eye
+
+    shape = type_of(a).shape
     # By a mask, where a gather of the diagonal would become a scatter in reverse mode
-    mask = eye(rows, columns, offset, dtype=bool)
+    mask = eye(shape[i], shape[j], offset, dtype=bool)
     if i > j:
         mask = mask.T
-    shape = [type_of(a).shape[k] if k in (i, j) else 1 for k in range(rank)]
-    zero = literal(a, 0)
-    from .._elementwise.choose import where
-
-    return sum(where(broadcast_to(mask.reshape(shape), type_of(a).shape), a, zero), (i, j), dtype)
+    return where(mask.reshape([n if k in (i, j) else 1 for k, n in enumerate(shape)]), a, literal(a, 0))

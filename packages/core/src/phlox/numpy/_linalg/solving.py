@@ -11,10 +11,10 @@ from typing import Any
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.derivatives.differentiate import jvp
 from ..._api.jit.jit import jit
-from ..._base.errors import ArgumentError, OptionError, ShapeError
+from ..._base.errors import OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import max_dim, value_of
-from ..._operands.checks import check, check_one, integer, type_of
+from ..._operands.checks import check, check_one, check_square, integer, matrix_shape, type_of
 from ..._operands.promotion import promote_inexact
 from ..._ops.elementwise.arithmetic import stop_gradient
 from ..._ops.linalg.lu import lu, lu_solve
@@ -29,7 +29,6 @@ from .._manipulation.shapes import expand_dims, moveaxis, ravel, reshape
 from .._statistics.reductions import any, max, sum
 from .decompositions import svd
 from .products import matmul
-from .triangles import matrix_shape
 
 
 def _solve_square(a: Any, b: Any) -> Any:
@@ -106,9 +105,7 @@ def inv(a: ArrayLike) -> Array:
            [0.  , 0.25]], dtype=float32)
     """
     a = check_one("inv", a)
-    rows, columns = matrix_shape("inv", a)
-    if rows != columns:
-        raise ShapeError(f"inv: takes square matrices, got {type_of(a).short}", shapes=[type_of(a).shape])
+    rows = check_square("inv", a)
     # LU and two triangular solves, for which reverse mode reuses the factors
     return solve(a, broadcast_to(eye(rows, dtype=type_of(a).dtype), type_of(a).shape))
 
@@ -328,13 +325,8 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
            [0., 1.]], dtype=float32)
     """
     a = check_one("matrix_power", a)
-    rows, columns = matrix_shape("matrix_power", a)
-    if rows != columns:
-        raise ShapeError(f"matrix_power: takes square matrices, got {type_of(a).short}", shapes=[type_of(a).shape])
-    try:
-        power = integer("matrix_power", "n", n)
-    except TypeError:
-        raise ArgumentError(f"matrix_power: takes a whole power, got {n!r}", argument=1, value=n) from None
+    rows = check_square("matrix_power", a)
+    power = integer("matrix_power", "n", n)
     if power == 0:
         return broadcast_to(eye(rows, dtype=type_of(a).dtype), type_of(a).shape)
     square = inv(a) if power < 0 else a

@@ -11,7 +11,8 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError, UnsupportedError
 from ..._ir.dimensions import min_dim
-from ..._operands.checks import check, check_one, integer, type_of
+from ..._operands.broadcasting import where
+from ..._operands.checks import check, check_one, integer, matrix_shape, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import logic
 from ..._ops.elementwise.families import literal
@@ -21,7 +22,6 @@ from .._creation.from_data import asarray
 from .._elementwise.binary import power
 from .._elementwise.unary import is_kind
 from .._indexing.reading import diag
-from .._manipulation.broadcasting import broadcast_to
 from .._manipulation.repeat import tile
 from .._manipulation.shapes import expand_dims, ravel
 
@@ -29,21 +29,11 @@ if TYPE_CHECKING:
     Positions = tuple[Array, Array]
 
 
-def matrix_shape(function: str, m: Any) -> tuple[int, int]:
-    """The number of rows and columns. Raises `ShapeError` for arrays with fewer than two axes."""
-    shape = type_of(m).shape
-    if len(shape) < 2:
-        raise ShapeError(f"{function}: needs at least 2 axes, got {type_of(m).short}", shapes=[shape])
-    return shape[-2], shape[-1]
-
-
 def _triangle(m: Any, k: int, lower: bool) -> Any:
     rows, columns = matrix_shape("tril" if lower else "triu", m)
     # The upper triangle from diagonal k is all that is not in the lower triangle up to k - 1.
-    mask = broadcast_to(tri(rows, columns, k if lower else k - 1, bool), type_of(m).shape)
-    is_inside = mask if lower else logic.not_(mask)
-    out = logic.select_n(is_inside, broadcast_to(literal(m, 0), type_of(m).shape), m)
-    return to_dtype(out, type_of(m).dtype, type_of(m).weak_type)
+    mask = tri(rows, columns, k if lower else k - 1, bool)
+    return where(mask if lower else logic.not_(mask), m, literal(m, 0))
 
 
 @jit(inline=True, static_argnames="k")
@@ -102,7 +92,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> Positions:
     >>> tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    return _positions(np.tril_indices(n, k, m))
+    return _triangle_positions("tril_indices", n, k, m)
 
 
 @docs_from(tril_indices)
@@ -112,7 +102,13 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> Positions:
     >>> triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return _positions(np.triu_indices(n, k, m))
+    return _triangle_positions("triu_indices", n, k, m)
+
+
+def _triangle_positions(name: str, n: Any, k: Any, m: Any) -> Positions:
+    """The result of NumPy's function of this name."""
+    rows, offset = integer(name, "n", n), integer(name, "k", k)
+    return _positions(getattr(np, name)(rows, offset, None if m is None else integer(name, "m", m)))
 
 
 def _of_one_matrix(function: str, arr: Any) -> tuple[int, int]:

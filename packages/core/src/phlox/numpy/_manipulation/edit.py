@@ -77,11 +77,11 @@ def resize(a: ArrayLike, new_shape: Shape) -> Array:
 @functools.partial(jit, inline=True, static_argnames="shape")
 def _resize(a: Any, shape: tuple[int, ...]) -> Any:
     if any(n < 0 for n in shape):
-        raise ShapeError(f"resize: an array cannot have a negative length, got {shape}", shapes=[shape])
-    have, want = math.prod(type_of(a).shape), math.prod(shape)
-    if not have or not want:
+        raise ShapeError(f"resize: an array cannot size a negative length, got {shape}", shapes=[shape])
+    size, new_size = math.prod(type_of(a).shape), math.prod(shape)
+    if not size or not new_size:
         return zeros_like(a, shape=shape)
-    return reshape(tile(ravel(a), -(-want // have))[:want], shape)
+    return reshape(tile(ravel(a), -(-new_size // size))[:new_size], shape)
 
 
 def _flat_or_at(function: str, a: Any, axis: int | None) -> tuple[Any, int]:

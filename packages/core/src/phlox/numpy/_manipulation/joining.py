@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..._api.jit.jit import jit
-from ..._base.errors import ArgumentError, ShapeError, UnsupportedError
+from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
-from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
+from ..._operands.checks import canonical_axis, check, check_one, integer, refuse_out, type_of
 from ..._operands.promotion import promote_dtypes
 from ..._ops.structure import shape as ops, slicing
 from ..._ops.structure.slicing import along
@@ -132,8 +132,7 @@ def stack(
     >>> jnp.stack([1.0, 2.0])
     Array([1., 2.], dtype=float32, weak_type=True)
     """
-    if out is not None:
-        raise UnsupportedError(f"stack: out={type(out).__name__} is not supported", instead="x = stack(...)")
+    refuse_out("stack", out)
     checked = rows_of("stack", arrays, axis)
     stacked = _stack(checked, axis=canonical_axis(axis, type_of(checked[0]).ndim + 1, "stack"))
     return stacked if dtype is None else stacked.astype(dtype)

@@ -12,7 +12,7 @@ import numpy as np
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, InconclusiveDimensionOperation, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
-from ..._ir.dimensions import is_symbolic
+from ..._ir.dimensions import is_symbolic, max_dim
 from ..._operands.checks import check_one, integer, type_of
 from ..._operands.indices import positions
 from ..._operands.promotion import to_dtype
@@ -20,8 +20,7 @@ from ..._ops.structure.slicing import along
 from ..._transform.sharding_types import with_reductions
 from ...typing import Array, ArrayLike
 from .._creation.fill import linspace
-from .._elementwise.binary import maximum, minimum
-from .._elementwise.choose import clip, round
+from .._elementwise.choose import round
 from .._elementwise.unary import is_kind
 from .._indexing.reading import take
 from .._statistics.moments import mean
@@ -49,7 +48,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 _STATISTICS: dict[str, Callable[..., Any]] = {"maximum": max, "minimum": min, "mean": mean, "median": median}
 
 
-def _pairs(function: str, widths: Any, rank: int) -> list[tuple[Any, Any]]:
+def _pairs(option: str, widths: Any, rank: int) -> list[tuple[Any, Any]]:
     """A pair for each axis, from one value, one pair, or a pair for each axis."""
     if hasattr(widths, "shape") and widths.shape:
         widths = list(widths)
@@ -62,9 +61,7 @@ def _pairs(function: str, widths: Any, rank: int) -> list[tuple[Any, Any]]:
     if rows and all(nested) and len(rows) in (1, rank) and all(len(g) in (1, 2) for g in rows):
         pairs = [(g[0], g[-1]) for g in rows]
         return pairs * rank if len(pairs) == 1 else pairs
-    raise ShapeError(
-        f"pad: {function}={widths!r} for an array with {rank} axes", instead="(before, after) for each axis"
-    )
+    raise ShapeError(f"pad: {option}={widths!r} for an array with {rank} axes", instead="(before, after) for each axis")
 
 
 def pad(
@@ -125,7 +122,8 @@ def pad(
         if n == 0 and (pair != (0, 0) or mode == "median") and mode not in ("constant", "empty", "mean"):
             raise ShapeError(f"pad: an axis of length 0 has no elements for mode={mode!r}", instead="mode='constant'")
     if mode in ("constant", "linear_ramp", "empty"):
-        ends = _pairs(mode, kwargs.get("end_values" if mode == "linear_ramp" else "constant_values", 0), rank)
+        option = "end_values" if mode == "linear_ramp" else "constant_values"
+        ends = _pairs(option, kwargs.get(option, 0), rank)
         return _to_values(array, ends, widths=widths, ramp=mode == "linear_ramp")
     if mode in _STATISTICS:
         lengths = kwargs.get("stat_length")
@@ -201,27 +199,26 @@ def _from_itself(array: Any, widths: Widths, mode: str, odd: bool) -> Any:
             array = take(array, _source(positions(lo + n + hi) - lo, n, mode), axis)
             continue
         # Positions are computed on the host, where runs of them can be seen.
-        sources = np.arange(-lo, n + hi)
-        if mode == "edge":
-            array = _at_places(array, np.clip(sources, 0, n - 1), axis)
-        elif mode == "wrap":
-            array = _at_places(array, sources % n, axis)
-        else:
+        padded = np.arange(-lo, n + hi)
+        if odd:
             # "reflect" does not repeat the edge, so its period is one less.
-            array = _mirrored(array, axis, sources, n - 1 if mode == "reflect" and n > 1 else n, odd)
+            array = _reflected(array, axis, padded, n - 1 if mode == "reflect" and n > 1 else n)
+        else:
+            array = _at_places(array, _source(padded, n, mode), axis)
     return to_dtype(array, dtype, weak)
 
 
 def _source(positions: Any, n: Any, mode: str) -> Any:
-    """The positions in an axis of length `n` that the padded axis has at `places`."""
+    """The positions in an axis of length `n` of the elements at these positions of the padded axis."""
     if mode == "edge":
-        return clip(positions, 0, n - 1)
+        return positions.clip(0, n - 1)
     if mode == "wrap":
         return positions % n
     last = n - 1 if mode == "reflect" else n
     # For one element the period of "reflect" is 0, the remainder by which is not defined.
-    turn = positions % maximum(2 * last, 1)
-    return minimum(turn, 2 * last - turn if mode == "reflect" else 2 * last - 1 - turn)
+    turn = positions % max_dim(2 * last, 1)
+    # The minimum of `turn` and its mirror image, by operators that NumPy and traced programs have.
+    return last - abs(turn - last) if mode == "reflect" else (2 * last - 1 - abs(2 * turn + 1 - 2 * last)) // 2
 
 
 #: the maximum number of slices to concatenate; for more pieces the elements are gathered
@@ -268,19 +265,17 @@ def _run(array: Any, first: int, last: int, count: int, axis: int) -> Any:
     return piece if first < last else _stretch(piece, array, axis, count)
 
 
-def _mirrored(array: Any, axis: int, positions: np.ndarray, period: int, odd: bool) -> Any:
+def _reflected(array: Any, axis: int, positions: np.ndarray, period: int) -> Any:
     """`array` continued by mirror images, one every `period` positions.
 
-    With `odd`, an image is also reflected in value about the element at its edge: an element that was greater by d
-    becomes less by d. Every second image is therefore shifted by twice the difference of the ends.
+    An image is also reflected in value about the element at its edge: an element that was greater by d becomes less by
+    d. Every second image is therefore shifted by twice the difference of the ends.
     """
     n = type_of(array).shape[axis]
     image, rest = np.divmod(positions, period)
     mirrored = image % 2 == 1
-    here = np.minimum(np.where(mirrored, n - 1 - rest, rest), n - 1)
-    elements = _at_places(array, here, axis)
-    if not odd:
-        return elements
+    sources = np.minimum(np.where(mirrored, n - 1 - rest, rest), n - 1)
+    elements = _at_places(array, sources, axis)
     dtype = type_of(array).dtype
     shape = tuple(len(positions) if i == axis else 1 for i in range(type_of(array).ndim))
     first, last = along(array, axis, 0, 1), along(array, axis, n - 1, n)

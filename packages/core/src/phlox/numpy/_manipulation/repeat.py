@@ -9,10 +9,10 @@ import numpy as np
 
 from ..._api.devices.out_sharding import OutSharding, takes_out_sharding
 from ..._api.jit.jit import jit
-from ..._base.errors import ConcretizationTypeError, ShapeError
+from ..._base.errors import ConcretizationTypeError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic, max_dim
-from ..._operands.checks import as_shape, canonical_axis, check, check_one, several, type_of
+from ..._operands.checks import as_shape, canonical_axis, check, check_one, integer, several, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.reductions.running import cumsum
@@ -94,6 +94,7 @@ def repeat(
 
     Raises:
       ShapeError: `repeats` has neither one element nor one for each element along `axis`.
+      DtypeError: `repeats` are not integers.
       ConcretizationTypeError: `repeats` is traced and there is no `total_repeat_length`.
 
     >>> import phlox.numpy as jnp
@@ -102,6 +103,8 @@ def repeat(
     """
     length: Any = repeats if is_symbolic(repeats) else None
     a, repeats = check("repeat", a, repeats)
+    if dtypes.kind(type_of(repeats).dtype) not in "biu":
+        raise DtypeError(f"repeat: repeats must be integers, got {type_of(repeats).short}", instead="x.astype(int)")
     if axis is None:
         a, axis = ravel(a), 0
     if not type_of(a).shape:
@@ -181,7 +184,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[in
         for i, by in zip(axes, unstack_rows(broadcast_to(many, (count,))), strict=True):
             a = _roll_by(a, by, axis=canonical_axis(i, type_of(a).ndim, "roll"))
         return a  # type: ignore[return-value]
-    shifts = as_shape(many, "roll")
+    shifts = tuple(integer("roll", "shift", n) for n in several(many))
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     axes = axes * len(shifts) if len(axes) == 1 else axes
     return _roll(a, shift=shifts, axis=tuple(canonical_axis(i, type_of(a).ndim, "roll") for i in axes))

@@ -26,7 +26,7 @@ def atleast_3d(*arys: ArrayLike) -> Any:
       *arys: arrays or numbers.
 
     Returns:
-      An array for one argument, a list of arrays for several; a vector has shape (1, n, 1), a matrix (m, n, 1).
+      An array for one argument, a tuple of arrays for several; a vector has shape (1, n, 1), a matrix (m, n, 1).
 
     >>> import phlox.numpy as jnp
     >>> jnp.atleast_3d(jnp.ones(3)).shape
@@ -38,7 +38,7 @@ def atleast_3d(*arys: ArrayLike) -> Any:
         in_front = (1,) if len(shape) < 2 else ()
         behind = (1,) * (3 - len(in_front) - len(shape))
         out.append(reshape(x, (*in_front, *shape, *behind)))
-    return out[0] if len(out) == 1 else out
+    return out[0] if len(out) == 1 else tuple(out)
 
 
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
@@ -290,7 +290,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
             f"rot90 requires its first argument to have ndim at least two, but got first argument of {type_of(m).short}"
         )
     first, second = canonical_axes(tuple(axes), type_of(m).ndim, "rot90")
-    turns = k % 4
+    turns = integer("rot90", "k", k) % 4
     if turns == 1:
         return swapaxes(flip(m, second), first, second)
     if turns == 3:

@@ -10,9 +10,8 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
-from ..._ir.promotion import promote
 from ..._operands.checks import check, type_of
-from ..._operands.promotion import promoted, to_dtype
+from ..._operands.promotion import common_dtype, promoted, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ...typing import Array, ArrayLike
 from .._creation.from_data import asarray, listed
@@ -46,7 +45,7 @@ def isclose(
     a, b = check("isclose", a, b)
     if any(dtypes.is_extended(type_of(x).dtype) for x in (a, b)):  # PRNG keys
         return equal(a, b)
-    dtype, _ = promote(tuple((type_of(x).dtype, type_of(x).weak_type) for x in (a, b)))
+    dtype, _ = common_dtype(a, b)
     dtype = dtype if dtypes.is_inexact(dtype) else dtypes.canonical(dtypes.float64)
     a, b = promoted("isclose", to_dtype(a, dtype), to_dtype(b, dtype))
     real = dtypes.real_part(dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
-from ..._operands.checks import canonical_axis, check, check_one, type_of
+from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.structure import shape as ops
@@ -165,10 +164,8 @@ def top_k(a: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest", sor
         raise UnsupportedError("top_k of complex numbers", instead="phlox.numpy.sort or phlox.numpy.argsort")
     if mode not in ("largest", "smallest"):
         raise OptionError(f"top_k: mode must be 'largest' or 'smallest', got {mode!r}")
-    axis = canonical_axis(axis, type_of(a).ndim, "top_k")
-    if mode == "smallest":
-        return _smallest(a, k=operator.index(k), axis=axis)
-    return top_k_op(a, k=operator.index(k), axis=axis)
+    select = top_k_op if mode == "largest" else _smallest
+    return select(a, k=integer("top_k", "k", k), axis=canonical_axis(axis, type_of(a).ndim, "top_k"))
 
 
 @jit(inline=True)

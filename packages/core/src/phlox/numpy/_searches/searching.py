@@ -12,7 +12,7 @@ from ..._api.jit.jit import jit
 from ..._base.errors import ConcretizationTypeError, DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic, surely_at_least, value_of
-from ..._operands.checks import check, check_one, type_of
+from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.integers import unheld
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.elementwise import logic
@@ -20,7 +20,7 @@ from ..._trace.trace import Tracer
 from ...typing import Array, ArrayLike
 from .._creation.fill import zeros
 from .._elementwise.binary import maximum
-from .._elementwise.choose import where as choose
+from .._elementwise.choose import where as select_elements
 from .._elementwise.comparisons import less
 from .._elementwise.unary import imag, is_kind, isnan, real
 from .._indexing.at import At
@@ -32,9 +32,9 @@ from .._statistics import reductions as r
 from .sorting import argsort
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
-#: Vectors of up to this length are compared whole with so many values and more.
-_FEW, _MANY = 24, 4096
-#: So many steps of a search for many values are comparisons with up to 15 elements.
+#: A vector of at most 24 elements is compared as a whole with 4096 values or more.
+_MAX_SHORT_LENGTH, _MIN_MANY_VALUES = 24, 4096
+#: The number of steps of a search for many values that compare with up to 15 elements.
 _COMPARED_BITS = 4
 
 
@@ -73,7 +73,7 @@ def _bisect(a: Any, v: Any, right: bool, unroll: bool) -> Any:
     else:
         bits = n.bit_length()
         top = np.uint32(1 << bits)
-        if bits > _COMPARED_BITS and not unroll and surely_at_least(type_of(v).size, _MANY):
+        if bits > _COMPARED_BITS and not unroll and surely_at_least(type_of(v).size, _MIN_MANY_VALUES):
             first, block = _COMPARED_BITS, 1 << (bits - _COMPARED_BITS)
             start = to_dtype(_count_before(a[block - 1 :: block], v, right) * np.int32(block), dtypes.uint32)
 
@@ -81,7 +81,7 @@ def _bisect(a: Any, v: Any, right: bool, unroll: bool) -> Any:
         ahead = position + (top >> to_dtype(i + 1, dtypes.uint32))
         previous = At(a)[ahead - 1].get(mode="clip", wrap_negative_indices=False)
         passed = ~_before(v, previous) if right else _before(previous, v)
-        return choose(passed & (ahead <= n), ahead, position)
+        return select_elements(passed & (ahead <= n), ahead, position)
 
     # One position is carried and not both ends of an interval, which takes half the time.
     position = fori_loop(first, bits, step, start, unroll=unrolled)
@@ -103,12 +103,10 @@ def _searchsorted(a: Any, v: Any, right: bool, method: str) -> Any:
     n, shape = type_of(a).shape[0], type_of(v).shape
     if n == 0:
         return zeros(shape, np.int32)
-    if method == "scan" and not surely_at_least(n, _FEW + 1) and surely_at_least(type_of(v).size, _MANY):
-        # Each value is compared with all of `a`: one pass, and fewer operations than halving takes.
+    is_short = not surely_at_least(n, _MAX_SHORT_LENGTH + 1) and surely_at_least(type_of(v).size, _MIN_MANY_VALUES)
+    if method == "compare_all" or (method == "scan" and is_short):
+        # Each value is compared with all of `a`: one pass, and for short `a` fewer operations than halving takes.
         return _count_before(a, v, right)
-    if method == "compare_all":
-        column = expand_dims(v, -1)
-        return r.sum(~_before(column, a) if right else _before(a, column), -1, np.int32)
     if method == "sort":
         flat = ravel(v)
         # The sort is stable: with `flat` first its elements are before equal elements of `a`, else after them.
@@ -187,7 +185,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     n = value_of(n)
     falling = to_dtype(n, dtypes.int32) - searchsorted(flip(bins), x, side, method=how)
     # Whether the bins fall is known at run time only.
-    return choose(_before(bins[-1], bins[0]), falling, rising)
+    return select_elements(_before(bins[-1], bins[0]), falling, rising)
 
 
 @takes_out_sharding
@@ -229,7 +227,7 @@ def bincount(
         if isinstance(x, Tracer):
             x._refuse(ConcretizationTypeError, "bincount without length", "length=...")
         largest = int(np.asarray(r.max(x))) + 1 if type_of(x).shape[0] else 0
-        length = max(minlength, largest, 1 if type_of(x).shape[0] else 0)
+        length = max(integer("bincount", "minlength", minlength), largest, 1 if type_of(x).shape[0] else 0)
     if weights is None:
         weights = np.ones((), dtypes.canonical(dtypes.int64))[()]
     else:

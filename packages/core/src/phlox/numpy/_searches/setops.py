@@ -12,7 +12,7 @@ from ..._operands.checks import check, integer, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ...typing import Array, ArrayLike
 from .._creation.fill import full_like, ones
-from .._elementwise.choose import where as choose
+from .._elementwise.choose import where as select_elements
 from .._elementwise.unary import logical_not
 from .._indexing.places import first_places, known_count
 from .._indexing.reading import take
@@ -23,8 +23,8 @@ from .sets import distinct, isin
 from .sorting import argsort
 
 
-def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tuple[Any, Any]:
-    """The elements of a vector where `mask` is true, then `fill` (None: the first of them); and where the fill is."""
+def _masked_elements(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tuple[Any, Any]:
+    """(elements of a vector at which `mask` is true, then `fill` or for None the first of them; mask of the fill)."""
     aval = type_of(x)
     n = aval.shape[0]
     count = known_count(function, mask) if size is None else integer(function, "size", size)
@@ -42,7 +42,7 @@ def _chosen(function: str, x: Any, mask: Any, size: int | None, fill: Any) -> tu
     instead = (
         take(x, positions[0], fill_value=0) if fill is None else to_dtype(fill, type_of(x).dtype, type_of(x).weak_type)
     )
-    return choose(missing, instead, take(x, positions, mode="clip")), missing
+    return select_elements(missing, instead, take(x, positions, mode="clip")), missing
 
 
 @composed
@@ -78,7 +78,7 @@ def setdiff1d(
     if not assume_unique:
         a, mask = distinct(a)
     fill = 0 if fill_value is None else fill_value
-    return _chosen("setdiff1d", a, mask & logical_not(isin(a, b)), size, fill)[0]
+    return _masked_elements("setdiff1d", a, mask & logical_not(isin(a, b)), size, fill)[0]
 
 
 def _distinct_of_both(a: Any, b: Any, size: int | None) -> tuple[Any, Any]:
@@ -112,7 +112,7 @@ def setxor1d(
     a, b = promote_dtypes(*check("setxor1d", ar1, ar2))
     # Distinct elements of both arrays together: those that `isin` finds in both are left out below.
     both, mask = _distinct_of_both(a, b, size)
-    return _chosen("setxor1d", both, mask & logical_not(isin(both, a) & isin(both, b)), size, fill_value)[0]
+    return _masked_elements("setxor1d", both, mask & logical_not(isin(both, a) & isin(both, b)), size, fill_value)[0]
 
 
 def _first(x: Any, values: Any, missing: Any) -> Any:
@@ -120,7 +120,7 @@ def _first(x: Any, values: Any, missing: Any) -> Any:
     # The sort is stable, so the first of equal elements in order is the first in the vector.
     order = argsort(x)
     indices = take(order, searchsorted(take(x, order), values), mode="clip")
-    return choose(missing, to_dtype(type_of(x).shape[0], type_of(indices).dtype), indices)
+    return select_elements(missing, to_dtype(type_of(x).shape[0], type_of(indices).dtype), indices)
 
 
 @composed
@@ -148,5 +148,5 @@ def intersect1d(
     a, b = promote_dtypes(*check("intersect1d", ar1, ar2))
     a, b = ravel(a), ravel(b)
     both, mask = _distinct_of_both(a, b, size)
-    common, missing = _chosen("intersect1d", both, mask & isin(both, a) & isin(both, b), size, fill_value)
+    common, missing = _masked_elements("intersect1d", both, mask & isin(both, a) & isin(both, b), size, fill_value)
     return (common, _first(a, common, missing), _first(b, common, missing)) if return_indices else common

@@ -24,7 +24,7 @@ from ..._ops.structure.iota import iota
 from ..._ops.structure.shape import pad
 from ...typing import Array, ArrayLike
 from .._creation.fill import full_like, zeros
-from .._elementwise.choose import where as choose
+from .._elementwise.choose import where as select_elements
 from .._elementwise.comparisons import equal, not_equal
 from .._elementwise.unary import is_kind, isnan, logical_not
 from .._indexing.at import At
@@ -39,7 +39,7 @@ from .sorting import argsort, sort
 
 #: `isin` compares with up to this many test elements one by one. With 32, 100,000 elements take 0.2 ms, and 1 ms by
 #: binary search; with 128 they take 13 ms and 13 MB, and 1.5 ms by binary search (float32, two cores).
-_FEW = 32
+_MAX_COMPARED = 32
 
 
 class _UniqueAllResult(NamedTuple):
@@ -61,7 +61,7 @@ class _UniqueInverseResult(NamedTuple):
 
 @functools.partial(jit, static_argnames=("equal_nan", "ordered"))
 def _grouped(rows: Any, equal_nan: bool, ordered: bool = True) -> tuple[Any, Any, Any]:
-    """The rows with equal ones beside each other, where among them a new row begins, and which permutation this is.
+    """(rows with equal ones next to each other, mask of the first of equal rows, permutation of the rows).
 
     Without `ordered` the permutation may be None: to sort numbers takes half the time of finding their order.
     """
@@ -89,7 +89,7 @@ def _grouped(rows: Any, equal_nan: bool, ordered: bool = True) -> tuple[Any, Any
 
 
 def distinct(x: Any) -> tuple[Any, Any]:
-    """The sorted elements, and where each value occurs first; every nan is a different value."""
+    """(sorted elements, mask of the first of equal elements); every nan is a different value."""
     x = ravel(x)
     if not type_of(x).shape[0]:
         return x, np.zeros(0, bool)
@@ -161,11 +161,11 @@ def unique(
         starts = bounds[:count] if return_counts else bounds
         missing = equal(starts, end)
         # Without a fill value the smallest value fills the result, as in JAX.
-        first = choose(missing, to_dtype(0, index_dtype), starts)
+        first = select_elements(missing, to_dtype(0, index_dtype), starts)
         values = reshape(take(rows, first, 0), (count, *rest))
         if fill_value is not None:
             column = reshape(missing, (count, *(1,) * len(rest)))
-            values = choose(column, to_dtype(fill_value, type_of(a).dtype), values)
+            values = select_elements(column, to_dtype(fill_value, type_of(a).dtype), values)
         extras = [None, None, None]
         if return_index:
             extras[0] = take(order, first)
@@ -177,7 +177,9 @@ def unique(
         if return_counts:
             extras[2] = bounds[1:] - starts
     values = moveaxis(values, 0, at)
-    results = [x for x, yes in zip(extras, (return_index, return_inverse, return_counts), strict=True) if yes]
+    results = [
+        x for x, is_requested in zip(extras, (return_index, return_inverse, return_counts), strict=True) if is_requested
+    ]
     return (values, *results) if results else values
 
 
@@ -213,8 +215,7 @@ def unique_counts(
     >>> jnp.unique_counts(jnp.array([3, 1, 3])).values
     Array([1, 3], dtype=int32)
     """
-    options: dict[str, Any] = {"equal_nan": False, "size": size, "fill_value": fill_value}
-    return _UniqueCountsResult(*unique(x, return_counts=True, **options))
+    return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 @docs_from(unique_all)
@@ -232,8 +233,7 @@ def unique_inverse(
     >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
     """
-    options: dict[str, Any] = {"equal_nan": False, "size": size, "fill_value": fill_value}
-    return _UniqueInverseResult(*unique(x, return_inverse=True, **options))
+    return _UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 @docs_from(unique_all)
@@ -280,8 +280,8 @@ def isin(
     b = ravel(b)
     if method not in ("auto", "compare_all", "binary_search", "sort"):
         raise OptionError(f"isin: method={method!r}", instead="'auto', 'compare_all', 'binary_search' or 'sort'")
-    few = not surely_at_least(type_of(b).shape[0], _FEW + 1)
-    if method == "compare_all" or (method == "auto" and few) or not type_of(b).shape[0]:
+    is_short = not surely_at_least(type_of(b).shape[0], _MAX_COMPARED + 1)
+    if method == "compare_all" or (method == "auto" and is_short) or not type_of(b).shape[0]:
         is_member = r.any(equal(expand_dims(a, -1), b), -1)
     else:
         b = sort(b)

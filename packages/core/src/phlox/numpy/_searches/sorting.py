@@ -17,7 +17,7 @@ from ...typing import Array, ArrayLike, DTypeLike
 from .._manipulation.shapes import flip, ravel
 
 
-def _plain(function: str, kind: Any, order: Any) -> None:
+def _check_options(function: str, kind: Any, order: Any) -> None:
     """Raises for NumPy's options `kind` (other algorithms) and `order` (structured arrays)."""
     if kind is not None:
         raise ArgumentError(f"{function}: kind={kind!r} is not supported", instead="stable=True or stable=False")
@@ -42,7 +42,7 @@ def sort(
       axis: axis along which to sort, by default the last; None sorts the flattened array.
       kind, order: not supported, must be None: `stable` chooses the algorithm, and arrays have no fields.
       stable: True keeps the order of elements that compare equal, such as 0.0 and -0.0.
-      descending: True sorts in descending order, nan first.
+      descending: True sorts in descending order, nan first; the order of equal elements is then reversed.
 
     Returns:
       An array of the dtype of `a` and of its shape, or a vector where `axis` is None.
@@ -54,7 +54,7 @@ def sort(
     >>> jnp.sort(jnp.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
-    _plain("sort", kind, order)
+    _check_options("sort", kind, order)
     a = check_one("sort", a)
     if axis is None:
         a, axis = ravel(a), 0
@@ -79,6 +79,7 @@ def argsort(
 
     Args:
       stable: True keeps the indices of equal elements in ascending order.
+      descending: True sorts in descending order, nan first.
       dtype: integer dtype of the indices; None is int32 (int64 in x64 mode).
 
     Returns:
@@ -91,7 +92,7 @@ def argsort(
     >>> jnp.argsort(jnp.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
     """
-    _plain("argsort", kind, order)
+    _check_options("argsort", kind, order)
     a = check_one("argsort", a)
     if axis is None:
         a, axis = ravel(a), 0

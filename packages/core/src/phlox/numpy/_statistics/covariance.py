@@ -12,6 +12,7 @@ from ..._base.errors import DtypeError, ObservationsError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promote_inexact
+from ..._ops.elementwise.arithmetic import complex_
 from ...typing import Array, ArrayLike, DTypeLike
 from .._creation.fill import full, zeros
 from .._creation.from_data import astype
@@ -172,8 +173,6 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     # Two divisions, as the product of two small deviations may underflow.
     c = divide(divide(c, deviations[:, None]), deviations[None, :])
     if is_kind(c, "c"):
-        from ..._ops.elementwise.arithmetic import complex_
-
         # Rounding may lead out of [-1, 1]. Of complex numbers both parts are clipped, as in NumPy.
         return complex_(clip(real(c), -1, 1), clip(imag(c), -1, 1))
     return clip(c, -1, 1)

@@ -15,11 +15,10 @@ from .._manipulation.joining import concatenate
 from . import reductions as r
 
 
-def _along(function: str, x: Any, axis: int | None) -> int:
+def _along(function: str, total: str, x: Any, axis: int | None) -> int:
     """The axis to accumulate along; it may be omitted for vectors only."""
     rank = type_of(x).ndim
     if rank == 0:
-        total = function.replace("_prod", "_product").replace("_", " ")
         raise ShapeError(
             f"The input must be non-scalar to take a {total}: {function} of {type_of(x).short}",
             instead="phlox.numpy.atleast_1d(x)",
@@ -58,7 +57,7 @@ def cumulative_sum(
     Array([0, 1, 3, 6], dtype=int32)
     """
     x = check_one("cumulative_sum", x)
-    at = _along("cumulative_sum", x, axis)
+    at = _along("cumulative_sum", "cumulative sum", x, axis)
     out_dtype = r.accumulator(type_of(x).dtype) if dtype is None else dtypes.user_dtype(dtype, "cumulative_sum")
     out = r.cumsum(x, at, out_dtype)
     return _with_first(out, 0, at) if include_initial else out
@@ -79,6 +78,6 @@ def cumulative_prod(
     Array([1, 1, 2, 6], dtype=int32)
     """
     x = check_one("cumulative_prod", x)
-    at = _along("cumulative_prod", x, axis)
+    at = _along("cumulative_prod", "cumulative product", x, axis)
     out = r.cumprod(x, at, dtype)
     return _with_first(out, 1, at) if include_initial else out

@@ -16,8 +16,9 @@ from ..._operands.promotion import promote_inexact, to_dtype
 from ..._ops.structure.shape import as_array_or_tracer
 from ...typing import Array, ArrayLike
 from .._creation.fill import linspace, zeros
+from .._creation.from_data import asarray
 from .._elementwise.binary import divide, subtract
-from .._elementwise.choose import where as choose
+from .._elementwise.choose import where as select_elements
 from .._elementwise.comparisons import equal
 from .._indexing.at import At
 from .._manipulation.joining import stack
@@ -59,7 +60,7 @@ def histogram_bin_edges(
     # Equal ends are moved apart by 1, as in NumPy, for bins that are not empty intervals.
     flat = equal(low, high)
     half = to_dtype(0.5, dtype)
-    low, high = choose(flat, subtract(low, half), low), choose(flat, high + half, high)
+    low, high = select_elements(flat, subtract(low, half), low), select_elements(flat, high + half, high)
     return linspace(low, high, integer("histogram", "bins", bins) + 1, dtype=dtype)
 
 
@@ -108,7 +109,7 @@ def histogram(
     last = type_of(edges).shape[0] - 1
     # Bin 0 counts elements less than the first edge; those greater than the last edge are out of bounds, and dropped.
     # The last bin includes its right edge, as in NumPy.
-    where = choose(equal(flat, edges[last]), np.int32(last), searchsorted(edges, flat, "right"))
+    where = select_elements(equal(flat, edges[last]), np.int32(last), searchsorted(edges, flat, "right"))
     counts = At(zeros((last + 1,), type_of(counted).dtype))[where].add(counted, mode="drop")[1:]
     if density:
         counts = divide(divide(counts, edges[1:] - edges[:-1]), r.sum(counts))
@@ -172,7 +173,7 @@ def histogramdd(
         edge = histogram_bin_edges(x, axis_bins, None if range is None else range[i], weights)
         place = searchsorted(edge, x, side="right")
         # The last bin includes its right edge.
-        place = choose(equal(x, edge[-1]), place - 1, place)
+        place = select_elements(equal(x, edge[-1]), place - 1, place)
         # A bin more on each side counts the points outside; both are cut off below.
         count = type_of(edge).shape[0] + 1
         flat = flat * count + place
@@ -220,6 +221,6 @@ def histogram2d(
     """
     x, y = check("histogram2d", x, y)
     # A vector of edges is for both axes.
-    both: Any = [bins, bins] if hasattr(bins, "__len__") and len(bins) not in (1, 2) else bins
+    both: Any = [asarray(bins)] * 2 if hasattr(bins, "__len__") and len(bins) not in (1, 2) else bins
     counts, edges = histogramdd(stack(promote_inexact(x, y), 1), both, range, weights, density)
     return counts, edges[0], edges[1]

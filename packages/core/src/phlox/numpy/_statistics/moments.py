@@ -13,17 +13,17 @@ from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic
-from ..._operands.checks import canonical_axes, check, check_one, hashable, type_of
+from ..._operands.checks import canonical_axes, check, check_one, hashable, refuse_out, type_of
 from ..._operands.promotion import promote_inexact, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.structure.numbers import scalar_of
 from ..._ops.structure.shape import reshape, transpose
 from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.binary import divide, multiply, subtract
-from .._elementwise.choose import where as choose
+from .._elementwise.choose import where as select_elements
 from .._elementwise.unary import is_kind
 from .._manipulation.broadcasting import broadcast_to
-from .reductions import STATIC_OPTIONS, Axis, apply_mask, no_out, sum, summing_dtype
+from .reductions import STATIC_OPTIONS, Axis, apply_mask, sum, summing_dtype
 
 
 def _count(a: Any, axes: tuple[int, ...], mask: Any, dtype: Any, keepdims: bool) -> Any:
@@ -73,7 +73,7 @@ def mean(
     """
     a = check_one("mean", a)
     if out is not None:
-        no_out("mean", out)
+        refuse_out("mean", out)
     if axis is not None:
         axis = hashable(axis)
     if dtype is None:
@@ -86,14 +86,23 @@ def mean(
     return _mean(a, axis, computed, result, keepdims, where)
 
 
-@functools.partial(jit, static_argnames=("computed", "root", *STATIC_OPTIONS))
+@functools.partial(jit, static_argnames=("function", "computed", "root", *STATIC_OPTIONS))
 def _var(
-    a: Any, axis: Any, computed: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any, middle: Any, root: bool
+    a: Any,
+    function: str,
+    axis: Any,
+    computed: Any,
+    dtype: Any,
+    ddof: Any,
+    keepdims: bool,
+    where: Any,
+    middle: Any,
+    root: bool,
 ) -> Any:
     """The variance, or its square root."""
-    axes = canonical_axes(axis, type_of(a).ndim, "var")
+    axes = canonical_axes(axis, type_of(a).ndim, function)
     # Replaced here and not only in the sums: 0 times the distance of a masked nan is nan in the derivative.
-    a = apply_mask("var", to_dtype(a, computed), where, 0)
+    a = apply_mask(function, to_dtype(a, computed), where, 0)
     # Two passes, as the mean of the squares minus the square of the mean cancels
     centered = subtract(a, mean(a, axes, computed, keepdims=True, where=where) if middle is None else middle)
     squares = e.real(e.mul(centered, e.conj(centered))) if is_kind(centered, "c") else e.square(centered)
@@ -101,18 +110,20 @@ def _var(
     freedom = e.sub(_count(a, axes, where, real, keepdims), to_dtype(ddof, real))
     quotient = e.div(sum(squares, axes, real, keepdims=keepdims, where=where), freedom)
     # No more observations than `ddof`: nan, where the quotient may be infinite or negative.
-    quotient = choose(logic.gt(freedom, to_dtype(0, real)), to_dtype(quotient, dtype), np.nan)
+    quotient = select_elements(logic.gt(freedom, to_dtype(0, real)), to_dtype(quotient, dtype), np.nan)
     return e.sqrt(quotient) if root else quotient
 
 
-def _variance_dtypes(aval: Any, dtype: Any) -> tuple[Any, Any]:
+def _variance_dtypes(function: str, aval: Any, dtype: Any) -> tuple[Any, Any]:
     """The dtype in which to compute a variance, and the dtype of the result."""
     if dtype is None:
         inexact = dtypes.to_inexact(aval.dtype)
         return summing_dtype(inexact), dtypes.real_part(inexact)
-    result = dtypes.user_dtype(dtype, "var")
+    result = dtypes.user_dtype(dtype, function)
     if dtypes.kind(aval.dtype) == "c" and dtypes.kind(result) != "c":
-        raise DtypeError(f"var: {aval.short} cannot be computed in {result.name}", instead="a complex dtype, or none")
+        raise DtypeError(
+            f"{function}: {aval.short} cannot be computed in {result.name}", instead="a complex dtype, or none"
+        )
     return summing_dtype(result), result
 
 
@@ -151,8 +162,7 @@ def var(
     >>> jnp.var(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    if out is not None:
-        no_out("var", out)
+    refuse_out("var", out)
     freedom = _freedom("var", ddof, correction)
     return variance("var", a, axis, dtype, freedom, keepdims, where, mean, root=False)
 
@@ -175,10 +185,10 @@ def variance(
     if root and dtype is not None and not dtypes.is_inexact(dtypes.user_dtype(dtype, function)):
         raise DtypeError(f"{function}: dtype={dtype!r} has no roots", instead="a float or complex dtype")
     a = check_one(function, a)
-    computed, result = _variance_dtypes(type_of(a), dtype)
+    computed, result = _variance_dtypes(function, type_of(a), dtype)
     middle = None if mean is None else check(function, mean)[0]
     options = {"computed": computed, "dtype": result, "ddof": ddof, "keepdims": keepdims, "root": root}
-    return _var(a, axis=hashable(axis), where=where, middle=middle, **options)
+    return _var(a, function, axis=hashable(axis), where=where, middle=middle, **options)
 
 
 @docs_from(var)
@@ -210,8 +220,7 @@ def std(
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    if out is not None:
-        no_out("std", out)
+    refuse_out("std", out)
     freedom = _freedom("std", ddof, correction)
     return variance("std", a, axis, dtype, freedom, keepdims, where, mean, root=True)
 
@@ -253,17 +262,17 @@ def _average(a: Any, weights: Any, axis: Any, returned: bool, keepdims: bool) ->
     else:
         a, weights = promote_inexact(a, *check("average", weights))
         if type_of(weights).shape != type_of(a).shape:
-            weights = _weights_along(a, weights, axis, axes)
+            weights = weights_along("average", a, weights, axis, axes)
         total = sum(weights, axes, keepdims=keepdims)
         out = divide(sum(multiply(a, weights), axes, keepdims=keepdims), total)
     return (out, broadcast_to(total, type_of(out).shape)) if returned else out
 
 
-def _weights_along(a: Any, weights: Any, axis: Axis, axes: tuple[int, ...]) -> Any:
+def weights_along(function: str, a: Any, weights: Any, axis: Axis, axes: tuple[int, ...]) -> Any:
     """Weights for some axes of `a`, with axes of length one inserted for the others."""
     if axis is None or type_of(weights).shape != tuple(type_of(a).shape[i] for i in axes):
         raise ShapeError(
-            f"average: weights {type_of(weights).short} do not fit {type_of(a).short}",
+            f"{function}: weights {type_of(weights).short} do not fit {type_of(a).short}",
             instead="weights of the shape of a, or one for each element along axis",
         )
     order = tuple(int(i) for i in np.argsort(axes))

@@ -14,11 +14,11 @@ import numpy as np
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._ir import dtypes
-from ..._operands.checks import check_one, type_of
+from ..._operands.checks import check_one, refuse_out, type_of
 from ..._operands.promotion import to_dtype
 from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.binary import divide, logical_and
-from .._elementwise.choose import where as choose
+from .._elementwise.choose import where as select_elements
 from .._elementwise.unary import is_kind, isnan, logical_not
 from . import moments, reductions as r
 
@@ -29,7 +29,7 @@ _Limit = Callable[[Any], Any]
 def _replaced(a: Any, value: Any) -> Any:
     """`a` with nan replaced by `value`, in its dtype."""
     # By a selection, so that nan stays out of the derivatives too
-    return choose(isnan(a), to_dtype(value, type_of(a).dtype), a) if is_kind(a, "fc") else a
+    return select_elements(isnan(a), to_dtype(value, type_of(a).dtype), a) if is_kind(a, "fc") else a
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))
@@ -89,7 +89,7 @@ def _extremum(
         return out
     # Where all elements are nan the reduction has seen the neutral element alone.
     nothing = r.all(isnan(a), axis, keepdims=keepdims)
-    return choose(nothing, to_dtype(np.nan, type_of(out).dtype), out)
+    return select_elements(nothing, to_dtype(np.nan, type_of(out).dtype), out)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
@@ -117,7 +117,7 @@ def nanmax(
     Array(2., dtype=float32)
     """
     a = check_one("nanmax", a)
-    r.no_out("nanmax", out)
+    refuse_out("nanmax", out)
     return _extremum(r.max, dtypes.lowest, a, axis, keepdims, initial, where)
 
 
@@ -137,7 +137,7 @@ def nanmin(
     Array(1., dtype=float32)
     """
     a = check_one("nanmin", a)
-    r.no_out("nanmin", out)
+    refuse_out("nanmin", out)
     return _extremum(r.min, dtypes.highest, a, axis, keepdims, initial, where)
 
 
@@ -146,8 +146,9 @@ def _counted(a: Any, axis: r.Axis, keepdims: bool, where: Any, dtype: Any) -> An
     return to_dtype(r.sum(logical_not(isnan(a)), axis, np.int32, keepdims=keepdims, where=where), dtype)
 
 
-def _present(a: Any, where: Any) -> Any:
+def _present(function: str, a: Any, where: Any) -> Any:
     """`where` without the elements that are nan."""
+    where = r.check_mask(function, where)
     if not is_kind(a, "fc"):
         return where
     return logical_not(isnan(a)) if where is None else logical_and(where, logical_not(isnan(a)))
@@ -177,7 +178,7 @@ def nanmean(
     Array(1.5, dtype=float32)
     """
     a = check_one("nanmean", a)
-    r.no_out("nanmean", out)
+    refuse_out("nanmean", out)
     if not is_kind(a, "fc"):
         return moments.mean(a, axis, dtype, None, keepdims, where=where)
     out_dtype = type_of(a).dtype if dtype is None else dtypes.user_dtype(dtype, "nanmean")
@@ -215,8 +216,10 @@ def nanvar(
     Array(1., dtype=float32)
     """
     a = check_one("nanvar", a)
-    r.no_out("nanvar", out)
-    variance = moments.variance("nanvar", a, axis, dtype, ddof, keepdims, _present(a, where), mean, root=False)
+    refuse_out("nanvar", out)
+    variance = moments.variance(
+        "nanvar", a, axis, dtype, ddof, keepdims, _present("nanvar", a, where), mean, root=False
+    )
     return variance if dtype is None else to_dtype(variance, dtypes.user_dtype(dtype, "nanvar"))
 
 
@@ -247,8 +250,9 @@ def nanstd(
     Array(1., dtype=float32)
     """
     a = check_one("nanstd", a)
-    r.no_out("nanstd", out)
-    return moments.variance("nanstd", a, axis, dtype, ddof, keepdims, _present(a, where), mean, root=True)
+    refuse_out("nanstd", out)
+    where = _present("nanstd", a, where)
+    return moments.variance("nanstd", a, axis, dtype, ddof, keepdims, where, mean, root=True)
 
 
 def _position(find: Callable[..., Any], worst: _Limit, a: Any, axis: int | None, keepdims: bool) -> Any:
@@ -257,7 +261,7 @@ def _position(find: Callable[..., Any], worst: _Limit, a: Any, axis: int | None,
         return find(a, axis, None, keepdims)
     positions = find(_replaced(a, worst(type_of(a).dtype)), axis, None, keepdims)
     # -1 as in JAX; NumPy raises.
-    return choose(r.all(isnan(a), axis, keepdims=keepdims), to_dtype(-1, type_of(positions).dtype), positions)
+    return select_elements(r.all(isnan(a), axis, keepdims=keepdims), to_dtype(-1, type_of(positions).dtype), positions)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "out", "keepdims"))
@@ -275,7 +279,7 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     Array(2, dtype=int32)
     """
     a = check_one("nanargmax", a)
-    r.no_out("nanargmax", out)
+    refuse_out("nanargmax", out)
     return _position(r.argmax, dtypes.lowest, a, axis, bool(keepdims))
 
 
@@ -288,7 +292,7 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     Array(0, dtype=int32)
     """
     a = check_one("nanargmin", a)
-    r.no_out("nanargmin", out)
+    refuse_out("nanargmin", out)
     return _position(r.argmin, dtypes.highest, a, axis, bool(keepdims))
 
 

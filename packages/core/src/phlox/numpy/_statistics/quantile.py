@@ -1,4 +1,4 @@
-"""Quantiles: sort along the axes, and interpolate between the two elements next to the wanted position."""
+"""Quantiles: sort along the axes, and interpolate between the two elements next to the position of the quantile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..._operands.checks import canonical_axes, check, check_one, type_of
 from ..._operands.promotion import promote_inexact, to_dtype
 from ...typing import Array, ArrayLike
 from .._elementwise.binary import add, divide, multiply, subtract
-from .._elementwise.choose import clip, where as choose
+from .._elementwise.choose import clip, where as select_elements
 from .._elementwise.comparisons import equal, greater, greater_equal, less_equal
 from .._elementwise.unary import ceil, floor, is_kind, isnan, logical_not
 from .._indexing.reading import take, take_along_axis
@@ -26,6 +26,7 @@ from .._manipulation.broadcasting import broadcast_to
 from .._manipulation.shapes import expand_dims, moveaxis, reshape
 from .._searches.sorting import argsort, sort
 from . import reductions as r
+from .moments import weights_along
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
@@ -39,11 +40,11 @@ def _one_axis(a: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
     return reshape(a, (*lengths, math.prod(type_of(a).shape[len(lengths) :]))), len(lengths)
 
 
-def _between(a: Any, place: Any, last: Any, method: str, pick: Any) -> Any:
+def _between(position: Any, last: Any, method: str, pick: Any) -> Any:
     """The value of the sorted elements at a fractional position between 0 and `last`."""
-    low, high = floor(place), ceil(place)
-    fraction = subtract(place, low)
-    dtype = type_of(place).dtype
+    low, high = floor(position), ceil(position)
+    fraction = subtract(position, low)
+    dtype = type_of(position).dtype
     zero = to_dtype(0, dtype)
     # A q outside of [0, 1] is clipped, as a compiled program cannot raise.
     below = pick(to_dtype(clip(low, zero, last), dtypes.int32))
@@ -59,7 +60,7 @@ def _between(a: Any, place: Any, last: Any, method: str, pick: Any) -> Any:
     if method == "midpoint":
         return multiply(add(below, above), to_dtype(0.5, dtype))
     # "nearest": a tie goes to the lower element, as in JAX.
-    return choose(less_equal(fraction, to_dtype(0.5, dtype)), below, above)
+    return select_elements(less_equal(fraction, to_dtype(0.5, dtype)), below, above)
 
 
 def _rows(a: Any, axis: int, shape: tuple[int, ...], positions: Any) -> Any:
@@ -68,12 +69,12 @@ def _rows(a: Any, axis: int, shape: tuple[int, ...], positions: Any) -> Any:
     return rows if shape else expand_dims(rows, axis)
 
 
-def _weighted(q: Any, a: Any, weights: Any, gaps: Any) -> Any:
+def _weighted(q: Any, a: Any, weights: Any, is_nan: Any) -> Any:
     """Along the last axis, the first element at which the cumulative weight reaches `q` times the total weight."""
     order = argsort(a)
     a = take_along_axis(a, order, -1)
     # nan comes last in the order; without weight it is never reached.
-    weights = choose(gaps, to_dtype(0, type_of(weights).dtype), weights)
+    weights = select_elements(is_nan, to_dtype(0, type_of(weights).dtype), weights)
     reached = r.cumsum(take_along_axis(weights, order, -1), -1)
     share = multiply(q, reached[..., -1:])  # (..., len(q))
     enough = greater_equal(expand_dims(reached, -2), expand_dims(share, -1))
@@ -82,8 +83,8 @@ def _weighted(q: Any, a: Any, weights: Any, gaps: Any) -> Any:
     return take_along_axis(a, r.argmax(enough, -1), -1)
 
 
-def _quantile(
-    a: Any, q: Any, weights: Any, axes: tuple[int, ...], method: str, keepdims: bool, skip: bool, scale: int
+def _quantile_over(
+    a: Any, q: Any, weights: Any, axes: tuple[int, ...], method: str, keepdims: bool, ignore_nan: bool, scale: int
 ) -> Any:
     out_dtype = dtypes.to_inexact(type_of(a).dtype)
     if dtypes.bits(out_dtype) < 16 or dtypes.bits(type_of(a).dtype) < 8:  # a dtype that is promoted with no other
@@ -105,25 +106,25 @@ def _quantile(
     a, axis = _one_axis(a, axes)
     n, after = type_of(a).shape[axis], type_of(a).ndim - 1 - axis
     q = reshape(q, (-1, *[1] * after))  # aligned with that axis
-    if n == 0 and not skip:
+    if n == 0 and not ignore_nan:
         raise ShapeError(f"a quantile of no elements: {aval.short} over axes {axes}", shapes=[aval.shape])
     if n == 0:
         return broadcast_to(to_dtype(np.nan, out_dtype), several + lengths)
-    gaps = isnan(a)
-    if not skip:
+    is_nan = isnan(a)
+    if not ignore_nan:
         # One nan makes all elements nan, so that sorting and picking need no test.
-        a = choose(r.any(gaps, axis, keepdims=True), to_dtype(np.nan, dtype), a)
+        a = select_elements(r.any(is_nan, axis, keepdims=True), to_dtype(np.nan, dtype), a)
     if weights is not None:
         weights, _ = _one_axis(weights, axes)
-        out = _weighted(reshape(q, (-1,)), *(moveaxis(x, axis, -1) for x in (a, weights, gaps)))
+        out = _weighted(reshape(q, (-1,)), *(moveaxis(x, axis, -1) for x in (a, weights, is_nan)))
         out = moveaxis(out, -1, axis)
-        if not skip:
-            out = choose(r.any(gaps, axis, keepdims=True), to_dtype(np.nan, dtype), out)
+        if not ignore_nan:
+            out = select_elements(r.any(is_nan, axis, keepdims=True), to_dtype(np.nan, dtype), out)
     else:
         a = sort(a, axis)
         # nan is sorted behind the others, so the first `count` elements are those to rank.
-        if skip:
-            count = r.sum(logical_not(gaps), axis, dtype, keepdims=True)
+        if ignore_nan:
+            count = r.sum(logical_not(is_nan), axis, dtype, keepdims=True)
             pick = functools.partial(take_along_axis, a, axis=axis)
         else:
             count = to_dtype(n, dtype)
@@ -132,16 +133,16 @@ def _quantile(
         if method == "inverted_cdf":
             # The first element at which the share of elements up to it reaches q. For q = 0 this is position -1, which
             # is clipped.
-            place = subtract(ceil(multiply(q, count)), to_dtype(1, dtype))
-            out = pick(to_dtype(clip(place, to_dtype(0, dtype), last), dtypes.int32))
+            position = subtract(ceil(multiply(q, count)), to_dtype(1, dtype))
+            out = pick(to_dtype(clip(position, to_dtype(0, dtype), last), dtypes.int32))
         else:
-            out = _between(a, multiply(q, last), last, method, pick)
-        if skip:
-            out = choose(equal(count, to_dtype(0, dtype)), to_dtype(np.nan, dtype), out)
+            out = _between(multiply(q, last), last, method, pick)
+        if ignore_nan:
+            out = select_elements(equal(count, to_dtype(0, dtype)), to_dtype(np.nan, dtype), out)
     return to_dtype(reshape(moveaxis(out, axis, 0), several + lengths), out_dtype)
 
 
-def _checked(
+def _quantile(
     function: str,
     a: Any,
     q: Any,
@@ -151,9 +152,10 @@ def _checked(
     method: str,
     keepdims: bool,
     weights: Any,
-    skip: bool,
+    ignore_nan: bool,
     scale: int = 1,
 ) -> Any:
+    """The quantiles for the public function of this name."""
     a, q = check(function, a, q)
     if out is not None or overwrite_input:
         raise OptionError(f"{function}: out= and overwrite_input= are not supported", instead="x = f(...)")
@@ -171,19 +173,10 @@ def _checked(
     if weights is not None:
         weights = check_one(function, weights)
         if type_of(weights).shape != type_of(a).shape:
-            weights = _spread(function, a, weights, axis, axes)
-    return _quantile(a, q, weights, axes=axes, method=method, keepdims=keepdims, skip=skip, scale=scale)
-
-
-def _spread(function: str, a: Any, weights: Any, axis: r.Axis, axes: tuple[int, ...]) -> Any:
-    """Weights of the elements along one axis, broadcast to the shape of `a`."""
-    shape = type_of(a).shape
-    if axis is None or len(axes) != 1 or type_of(weights).shape != (shape[axes[0]],):
-        raise ShapeError(
-            f"{function}: weights {type_of(weights).short} do not fit {type_of(a).short}",
-            instead="weights of the shape of a, or one for each element along axis",
-        )
-    return broadcast_to(reshape(weights, (-1, *(1,) * (len(shape) - axes[0] - 1))), shape)
+            weights = broadcast_to(weights_along(function, a, weights, axis, axes), type_of(a).shape)
+    return _quantile_over(
+        a, q, weights, axes=axes, method=method, keepdims=keepdims, ignore_nan=ignore_nan, scale=scale
+    )
 
 
 _static = functools.partial(jit, inline=True, static_argnames=("axis", "out", "overwrite_input", "method", "keepdims"))
@@ -215,7 +208,8 @@ def quantile(
         take one of the two, 'midpoint' takes their mean; 'inverted_cdf' takes the first element whose cumulative share
         reaches `q`.
       keepdims: True keeps the reduced axes, with length one.
-      weights: weights of the elements: an array of the shape of `a`, or a vector along `axis`; for 'inverted_cdf' only.
+      weights: weights of the elements: an array of the shape of `a`, or of the lengths of the axes in `axis`; for
+        'inverted_cdf' only.
 
     Returns:
       An array of floats, of the shape of `q`, then of `a` without the reduced axes; nan where an element is nan.
@@ -230,7 +224,7 @@ def quantile(
     >>> jnp.quantile(jnp.array([4.0, 1.0, 3.0]), jnp.array([0.5, 0.75]))
     Array([3. , 3.5], dtype=float32)
     """
-    return _checked("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip=False)
+    return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, ignore_nan=False)
 
 
 @_static
@@ -254,7 +248,7 @@ def nanquantile(
     >>> jnp.nanquantile(jnp.array([4.0, 1.0, jnp.nan, 3.0]), 0.5)
     Array(3., dtype=float32)
     """
-    return _checked("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip=True)
+    return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, ignore_nan=True)
 
 
 @takes_out_sharding
@@ -284,7 +278,9 @@ def percentile(
     >>> jnp.percentile(jnp.array([4.0, 1.0, 3.0]), 75)
     Array(3.5, dtype=float32)
     """
-    return _checked("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip=False, scale=100)
+    return _quantile(
+        "percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, ignore_nan=False, scale=100
+    )
 
 
 @_static
@@ -308,7 +304,9 @@ def nanpercentile(
     >>> jnp.nanpercentile(jnp.array([4.0, 1.0, jnp.nan, 3.0]), 75)
     Array(3.5, dtype=float32)
     """
-    return _checked("nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, skip=True, scale=100)
+    return _quantile(
+        "nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, ignore_nan=True, scale=100
+    )
 
 
 @_static_median
@@ -335,7 +333,7 @@ def median(
     >>> jnp.median(jnp.array([4, 1, 3, 9]))
     Array(3.5, dtype=float32)
     """
-    return _checked("median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, skip=False)
+    return _quantile("median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, ignore_nan=False)
 
 
 @_static_median
@@ -356,4 +354,4 @@ def nanmedian(
     >>> jnp.nanmedian(jnp.array([4.0, jnp.nan, 3.0]))
     Array(3.5, dtype=float32)
     """
-    return _checked("nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, skip=True)
+    return _quantile("nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, ignore_nan=True)

@@ -11,17 +11,17 @@ import numpy as np
 
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
-from ..._base.errors import DtypeError, ShapeError, UnsupportedError
+from ..._base.errors import DtypeError, ShapeError
 from ..._base.wrapping import renamed
 from ..._ir import dtypes
-from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, hashable, type_of
+from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, hashable, refuse_out, type_of
 from ..._operands.integer_overflow import check_range
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.reductions import reduce as ops, running
 from ..._ops.structure.shape import broadcast_in_dim
 from ...typing import Array, ArrayLike, DTypeLike
-from .._elementwise.choose import where as choose
+from .._elementwise.choose import where as select_elements
 from .._elementwise.unary import as_bool, is_kind
 from .._manipulation.shapes import ravel
 
@@ -40,16 +40,22 @@ def restore_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     return broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=remaining)
 
 
-def apply_mask(function: str, a: Any, mask: Any, neutral: Any) -> Any:
-    """`a` with the neutral element where `mask` is false."""
+def check_mask(function: str, mask: Any) -> Any:
+    """The argument `where`, an array of bools or None. Raises `DtypeError` for other dtypes."""
     if mask is None:
-        return a
+        return None
     mask = check_one("where", mask)
     if type_of(mask).dtype != dtypes.bool_:
         raise DtypeError(
             f"jnp.{function}: where must be None or a boolean array, got {type_of(mask).short}", instead="x != 0"
         )
-    return choose(mask, a, to_dtype(neutral, type_of(a).dtype))
+    return mask
+
+
+def apply_mask(function: str, a: Any, mask: Any, neutral: Any) -> Any:
+    """`a` with the neutral element where `mask` is false."""
+    mask = check_mask(function, mask)
+    return a if mask is None else select_elements(mask, a, to_dtype(neutral, type_of(a).dtype))
 
 
 def accumulator(dtype: Any) -> Any:
@@ -62,12 +68,6 @@ def accumulator(dtype: Any) -> Any:
 def summing_dtype(dtype: Any) -> Any:
     """The dtype in which to sum: float32 for shorter floats, to keep precision. Some of these do not even hold 0."""
     return dtypes.float32 if dtypes.kind(dtype) == "f" and dtypes.bits(dtype) < 32 else dtype
-
-
-def no_out(function: str, out: Any) -> None:
-    """Raises for ``out=``, because arrays are immutable."""
-    if out is not None:
-        raise UnsupportedError(f"{function}: out={type(out).__name__} is not supported", instead="x = f(...)")
 
 
 def _total(
@@ -111,12 +111,11 @@ def _initial(function: str, initial: Any, dtype: Any) -> Any:
 
 def _result_dtype(function: str, a: Any, dtype: Any, out: None, promote_integers: bool) -> Any:
     """The dtype of a sum or product; None if it is the default. Raises for the unsupported ``out=``."""
-    if out is not None:
-        no_out(function, out)
+    refuse_out(function, out)
     if dtype is not None:
         return dtypes.user_dtype(dtype, function)
-    own = type_of(a).dtype
-    return own if not promote_integers and dtypes.kind(own) in "iu" else None
+    dtype = type_of(a).dtype
+    return dtype if not promote_integers and dtypes.kind(dtype) in "iu" else None
 
 
 def sum(
@@ -205,6 +204,12 @@ def prod(
 # --- extrema and logical reductions ---------------------------------------------------------------------
 
 
+def _check_elements(function: str, aval: Any, axes: tuple[int, ...], instead: str) -> None:
+    """Raises `ShapeError` if there are no elements along the axes."""
+    if math.prod(aval.shape[i] for i in axes) == 0:
+        raise ShapeError(f"{function} of an empty array of type {aval.short}", instead=instead, shapes=[aval.shape])
+
+
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "largest"))
 def _extremum(a: Any, axis: Any, keepdims: bool, largest: bool, initial: Any = None, where: Any = None) -> Any:
     name = "max" if largest else "min"
@@ -212,10 +217,7 @@ def _extremum(a: Any, axis: Any, keepdims: bool, largest: bool, initial: Any = N
     a = to_dtype(a, aval.dtype)
     axes = canonical_axes(axis, aval.ndim, name)
     if initial is None:
-        if math.prod(aval.shape[i] for i in axes) == 0:
-            raise ShapeError(
-                f"{name} of an empty array of type {aval.short}", instead="initial=...", shapes=[aval.shape]
-            )
+        _check_elements(name, aval, axes, "initial=...")
         if where is not None:
             raise ShapeError(f"{name} with where= needs initial=, the value of an empty selection")
     reduce = ops.reduce_max if largest else ops.reduce_min
@@ -226,7 +228,7 @@ def _extremum(a: Any, axis: Any, keepdims: bool, largest: bool, initial: Any = N
         if is_kind(initial, "f") and is_kind(a, "f") and not dtypes.has_infinity(aval.dtype):
             # Infinity becomes nan in this dtype. As the initial value of an extremum it is neutral in one direction.
             infinity = to_dtype(-np.inf if largest else np.inf, type_of(initial).dtype)
-            first = choose(logic.eq(to_dtype(initial, type_of(initial).dtype), infinity), neutral, first)
+            first = select_elements(logic.eq(to_dtype(initial, type_of(initial).dtype), infinity), neutral, first)
         out = (e.max_ if largest else e.min_)(first, out)
     return to_dtype(restore_axes(out, axes, keepdims), aval.dtype)
 
@@ -264,7 +266,7 @@ def max(
     """
     a = check_one("max", a)
     if out is not None:
-        no_out("max", out)
+        refuse_out("max", out)
     if axis is not None:
         axis = hashable(axis)
     if initial is None and where is None:
@@ -291,7 +293,7 @@ def min(
     """
     a = check_one("min", a)
     if out is not None:
-        no_out("min", out)
+        refuse_out("min", out)
     if axis is not None:
         axis = hashable(axis)
     if initial is None and where is None:
@@ -328,8 +330,7 @@ def minmax(
     (Array(1, dtype=int32), Array(3, dtype=int32))
     """
     a = check_one("minmax", a)
-    if out is not None:
-        no_out("minmax", out)
+    refuse_out("minmax", out)
     low, high = initial if isinstance(initial, tuple) else (initial, initial)
     axis = hashable(axis)
     return _extremum(a, axis, keepdims, False, low, where), _extremum(a, axis, keepdims, True, high, where)
@@ -350,23 +351,29 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     >>> jnp.ptp(jnp.array([1, 3, 2]))
     Array(2, dtype=int32)
     """
-    if out is not None:
-        no_out("ptp", out)
+    refuse_out("ptp", out)
     return _range(a, axis=hashable(axis), keepdims=keepdims)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
 def _range(a: Any, axis: Any, keepdims: bool) -> Any:
+    _check_elements("ptp", type_of(a), canonical_axes(axis, type_of(a).ndim, "ptp"), "an array with elements")
     return e.sub(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
 
-@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
-def _all(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
-    axes = canonical_axes(axis, type_of(a).ndim, "all")
-    return to_dtype(
-        restore_axes(ops.reduce_and(apply_mask("all", as_bool(a), where, True), axes=axes), axes, keepdims),
-        dtypes.bool_,
-    )
+def _logical(name: str, reduce: Callable[..., Any], neutral: bool) -> Callable[..., Any]:
+    """The conjunction or disjunction of the elements of an array."""
+
+    def logical(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
+        axes = canonical_axes(axis, type_of(a).ndim, name)
+        out = reduce(apply_mask(name, as_bool(a), where, neutral), axes=axes)
+        return to_dtype(restore_axes(out, axes, keepdims), dtypes.bool_)
+
+    logical.__name__ = logical.__qualname__ = name
+    return jit(logical, inline=True, static_argnames=("axis", "keepdims"))
+
+
+_all, _any = _logical("all", ops.reduce_and, True), _logical("any", ops.reduce_or, False)
 
 
 def all(
@@ -393,17 +400,8 @@ def all(
     """
     a = check_one("all", a)
     if out is not None:
-        no_out("all", out)
+        refuse_out("all", out)
     return _all(a, hashable(axis), keepdims, where)
-
-
-@functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
-def _any(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
-    axes = canonical_axes(axis, type_of(a).ndim, "any")
-    return to_dtype(
-        restore_axes(ops.reduce_or(apply_mask("any", as_bool(a), where, False), axes=axes), axes, keepdims),
-        dtypes.bool_,
-    )
 
 
 @docs_from(all)
@@ -421,7 +419,7 @@ def any(
     """
     a = check_one("any", a)
     if out is not None:
-        no_out("any", out)
+        refuse_out("any", out)
     return _any(a, hashable(axis), keepdims, where)
 
 
@@ -453,14 +451,13 @@ def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Any:
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "largest"))
 def _position(a: Any, axis: int | None, keepdims: bool, largest: bool) -> Any:
-    rank = type_of(a).ndim
+    name, rank = "argmax" if largest else "argmin", type_of(a).ndim
     if axis is None:
         flat, at, axes = ravel(a), 0, tuple(range(rank))
     else:
-        at = canonical_axis(axis, rank, "argmax" if largest else "argmin")
+        at = canonical_axis(axis, rank, name)
         flat, axes = a, (at,)
     if type_of(flat).shape[at] == 0:
-        name = "argmax" if largest else "argmin"
         raise ShapeError(f"attempt to get {name} of an empty sequence: {type_of(a).short}", shapes=[type_of(a).shape])
     find = ops.argmax if largest else ops.argmin
     index = find(flat, axes=(at,), index_dtype=dtypes.canonical(dtypes.int64))
@@ -487,7 +484,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     Array(1, dtype=int32)
     """
     if out is not None:
-        no_out("argmax", out)
+        refuse_out("argmax", out)
     return _position(check("argmax", a)[0], axis=axis, keepdims=bool(keepdims), largest=True)
 
 
@@ -500,15 +497,16 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     Array(1, dtype=int32)
     """
     if out is not None:
-        no_out("argmin", out)
+        refuse_out("argmin", out)
     return _position(check("argmin", a)[0], axis=axis, keepdims=bool(keepdims), largest=False)
 
 
 def _running(a: Any, axis: int | None, dtype: Any, product: bool) -> Any:
     if axis is None or not type_of(a).shape:
         a, axis = ravel(a), axis or 0
-    have = type_of(a).dtype
-    result = dtype if dtype is not None else accumulator(have) if have == dtypes.bool_ else have
+    result = type_of(a).dtype if dtype is None else dtype
+    if dtype is None and result == dtypes.bool_:
+        result = accumulator(result)
     if result == dtypes.bool_:
         a = as_bool(a)  # as numbers, 1 and -1 would cancel in the sum
     small = dtypes.kind(result) == "f" and dtypes.bits(result) < 16
@@ -537,9 +535,8 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     >>> jnp.cumsum(jnp.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)
     """
-    if out is not None:
-        no_out("cumsum", out)
-    result = None if dtype is None else dtypes.user_dtype(dtype, "cumsum")
+    refuse_out("cumsum", out)
+    result = dtypes.optional_dtype(dtype, "cumsum")
     return _running(check("cumsum", a)[0], axis=axis, dtype=result, product=False)
 
 
@@ -555,7 +552,6 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
     >>> jnp.cumprod(jnp.array([1, 2, 3]))
     Array([1, 2, 6], dtype=int32)
     """
-    if out is not None:
-        no_out("cumprod", out)
-    result = None if dtype is None else dtypes.user_dtype(dtype, "cumprod")
+    refuse_out("cumprod", out)
+    result = dtypes.optional_dtype(dtype, "cumprod")
     return _running(check("cumprod", a)[0], axis=axis, dtype=result, product=True)

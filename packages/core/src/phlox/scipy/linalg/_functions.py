@@ -12,7 +12,7 @@ from ..._api.derivatives.differentiate import jvp
 from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
-from ..._operands.checks import check, type_of
+from ..._operands.checks import check, check_square, type_of
 from ..._operands.promotion import promote_inexact
 from ..._ops.linalg.matrices import adjoint, product
 from ...lax._polar import qdwh
@@ -21,14 +21,6 @@ from ...numpy._linalg.polar import factors_by_svd, polar_factors
 from ...typing import Array, ArrayLike
 from ._factors import schur
 from ._systems import solve_triangular
-
-
-def _square(function: str, *arrays: Any) -> None:
-    for x in arrays:
-        shape = type_of(x).shape
-        if len(shape) < 2 or shape[-1] != shape[-2]:
-            raise ShapeError(f"{function}: takes square matrices, got {type_of(x).short}", shapes=[shape])
-
 
 # --- the exponential ------------------------------------------------------------------------------------
 
@@ -113,7 +105,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
            [0., 1.]], dtype=float32)
     """
     (a,) = promote_inexact(*check("expm", A))
-    _square("expm", a)
+    check_square("expm", a)
     of_one = functools.partial(_expm, upper_triangular=upper_triangular, max_squarings=max_squarings)
     return jnp.vectorize(of_one, signature="(n,n)->(n,n)")(a)
 
@@ -167,7 +159,8 @@ def expm_frechet(
     Array([[1.]], dtype=float32)
     """
     a, e = map(jnp.asarray, listed("expm_frechet", A, E))
-    _square("expm_frechet", a, e)
+    check_square("expm_frechet", a)
+    check_square("expm_frechet", e)
     if type_of(a).shape != type_of(e).shape:
         raise ShapeError(f"expm_frechet: {type_of(a).short} and {type_of(e).short} differ in shape")
     out, tangent = jvp(expm, (a,), (e,))
@@ -234,7 +227,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     if blocksize > 1:
         raise UnsupportedError(f"sqrtm: blocksize={blocksize} is not there", instead="blocksize=1")
     (a,) = check("sqrtm", A)
-    _square("sqrtm", a)
+    check_square("sqrtm", a)
     return _sqrtm(a)
 
 
@@ -258,7 +251,8 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     Array(0., dtype=float32)
     """
     t, z = listed("rsf2csf", T, Z)
-    _square("rsf2csf", t, z)
+    check_square("rsf2csf", t)
+    check_square("rsf2csf", z)
     if type_of(t).shape[-1] != type_of(z).shape[-1]:
         raise ShapeError(f"rsf2csf: {type_of(t).short} and {type_of(z).short} do not fit")
     return jnp.vectorize(_rsf2csf, signature="(n,n),(n,n)->(n,n),(n,n)")(t, z)
@@ -319,7 +313,7 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Array |
            [0., 3.]], dtype=float32)
     """
     (a,) = map(jnp.asarray, check("funm", A))
-    _square("funm", a)
+    check_square("funm", a)
     out, error = jnp.vectorize(functools.partial(_funm, func=func), signature="(n,n)->(n,n),()")(a)
     return out if disp else (out, error)
 
