@@ -186,10 +186,8 @@ ogrid = _Grid("ogrid", sparse=True)
 
 def _dtypes(function: str, start: Any, stop: Any, dtype: Any) -> tuple[Any, Any]:
     """The dtype of the result, and the dtype to compute in."""
-    if dtype is None:
-        out_dtype = dtypes.to_inexact(common_dtype(start, stop)[0])
-    else:
-        out_dtype = dtypes.user_dtype(dtype, function)
+    own_dtype = dtypes.to_inexact(common_dtype(start, stop)[0])
+    out_dtype = own_dtype if dtype is None else dtypes.user_dtype(dtype, function)
     return out_dtype, dtypes.to_inexact(out_dtype)
 
 
