@@ -117,7 +117,10 @@ FUNCTIONS: dict[str, Case] = {}
 
 def _add(module: str, name: str, judge: Any = None, exact: Any = None, **options: Any) -> None:
     call = options.pop("call", f"{module}.{name.partition(' ')[0]}")
-    FUNCTIONS[f"{module}.{name}"] = Case(call, judge, exact, **options)
+    case = FUNCTIONS[f"{module}.{name}"] = Case(call, judge, exact, **options)
+    assert judge or not {*case.dtypes} & {*INTEGERS}, (
+        f"{module}.{name}: integers are compared with NumPy's function alone"
+    )
 
 
 # --- functions of NumPy ---------------------------------------------------------------------------------

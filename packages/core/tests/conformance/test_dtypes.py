@@ -337,6 +337,14 @@ def test_questions_about_values(alike):
         alike(lambda m, q=question: getattr(m.numpy, q)(m.numpy.ones(2, "complex64")), f"{question} of a complex array")
 
 
+def test_scalar_types_are_equal_to_types_alone():
+    others = ["int8", "i1", np.int8, np.dtype("int8"), int, None, 1, "float32", np.float32, float]
+    for name in ("int8", "float32", "bfloat16", "bool_"):
+        mine, theirs = getattr(phlox.numpy, name), getattr(jax.numpy, name)
+        assert [mine == x for x in others] == [theirs == x for x in others]
+        assert [x != mine for x in others] == [x != theirs for x in others]
+
+
 def test_constants_and_scalar_types():
     for name in ("pi", "e", "euler_gamma", "inf", "nan", "newaxis"):
         assert repr(getattr(phlox.numpy, name)) == repr(getattr(jax.numpy, name)), name

@@ -425,6 +425,8 @@ def test_how_types_are_shown():
             shown += [where.spec, where.mesh.shape_tuple, where.mesh.axis_types, m.typeof(x.sum()).sharding.spec]
             struct = m.eval_shape(lambda x: x.T, x)
             shown += [struct.shape, struct.sharding.spec]
+            for f in (lambda x: x.sum(), lambda x: m.numpy.ones(3), m.jit(lambda x: x.sum(1))):
+                shown.append(m.eval_shape(f, x).sharding.spec)
         found[m] = list(map(str, shown))
     assert found[phlox] == found[jax]
 

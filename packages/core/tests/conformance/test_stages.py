@@ -119,6 +119,17 @@ def test_layouts_and_shardings_are_alike():
     assert place(phlox, mine.output_shardings) == place(jax, theirs.output_shardings)
 
 
+def test_shardings_over_a_mesh_of_one_device():
+    found = []
+    for m in (phlox, jax):
+        place = m.NamedSharding(m.make_mesh((1, 1), ("a", "b"), (m.sharding.AxisType.Auto,) * 2), m.P("a", None))
+        x = m.device_put(m.numpy.ones((4, 2)), place)
+        for f in (m.jit(lambda x: x * 2), m.jit(lambda x: x * 2, in_shardings=place)):
+            (args, _), out = f.lower(x).compile().input_shardings, f.lower(x).compile().output_shardings
+            found.append([args[0].spec, out.spec])
+    assert list(map(str, found[:2])) == list(map(str, found[2:]))
+
+
 @pytest.mark.parametrize("platforms", [("cpu",), ("tpu",), ("cuda", "cpu")])
 def test_lowering_for_other_platforms(platforms):
     for m in (phlox, jax):

@@ -412,6 +412,16 @@ def all_named(all_, size, x, along):
     return Named(names, all_(size, x.data, along.axis))
 
 
+def ref_of_each_example(m, x):
+    ref = m.new_ref(x)
+
+    def scale(ref, factor):
+        ref[...] = ref[...] * factor
+        return ref[...] + 1
+
+    return m.vmap(scale)(ref, m.numpy.arange(3.0)), ref[...]
+
+
 @pytest.mark.parametrize("jitted", [False, True])
 def test_containers_that_say_what_one_example_is(jitted):
     def run(m):
@@ -427,6 +437,9 @@ def test_containers_that_say_what_one_example_is(jitted):
         agree(outcome(run, phlox, ()), outcome(run, jax, ()), NEAR, "")
         both(lambda m: m.vmap(lambda x: (x, -x), (0,), (-1, 0))(np.ones((3, 2), np.float32)))  # others are as ever
         both(lambda m: m.vmap(lambda x: x, in_axes=True)(np.ones(3)), jit=False)
+        both(lambda m, x: m.vmap(lambda x, f: f(x), (0, None))(x, m.numpy.sin), data((3,)))
+        both(lambda m, x: m.vmap(lambda x, name: x * len(name), (0, None))(x, "name"), data((3,)))
+        both(ref_of_each_example, data((3,)))
     finally:
         mappable.unregister_vmappable(Named)
         jax._src.interpreters.batching.vmappables.pop(Named, None)

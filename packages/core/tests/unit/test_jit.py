@@ -287,6 +287,7 @@ def test_disable_jit_runs_python_each_time():
     with phlox.disable_jit():
         assert float(g(1.0)) == float(g(1.0)) == 2.0
         assert phlox.grad(g)(1.0) == 1.0
+        assert phlox.jit(lambda x: (x, "text", None))(1) == (1, "text", None)  # as it is, no array
     assert f.runs == 3
 
 

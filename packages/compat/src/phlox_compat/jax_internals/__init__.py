@@ -130,6 +130,7 @@ jax._src.lax.parallel | * | lax extend.core.primitives | any
 jax._src.lax.slicing | * | lax extend.core.primitives | any
 jax._src.lax.control_flow | * | lax extend.core.primitives | equinox
 jax._src.lib | jaxlib_extension_version version | _versions | flax
+jax._src.lib._jax | * | jaxlib._jax | qwix
 jax._src.literals | TypedFloat TypedInt TypedComplex TypedNdArray | _types | equinox
 jax._src.mesh | * | sharding . | flax
 jax._src.nn.functions | * | nn | any

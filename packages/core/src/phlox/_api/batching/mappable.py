@@ -121,8 +121,10 @@ def run_mapped(
     def to_elt(x: Any, spec: Any) -> Any:
         if is_mappable(x):
             return _mappable[type(x)].to_elt(to_elt, index, x, spec)
+        if spec is None:
+            return x
         # A spec counts from the end as Python does; the trace wants it from the front.
-        return trace.join(x, spec if spec is None else spec % typeof(x).ndim)
+        return trace.join(x, spec % typeof(x).ndim)
 
     def from_elt(size: int, x: Any, spec: Any) -> Any:
         if is_mappable(x):

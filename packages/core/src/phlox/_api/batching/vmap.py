@@ -175,8 +175,13 @@ def _with_mappables(
     leaves, in_tree = flatten((args, kwargs), is_mappable)
     args_tree, kwargs_tree = pytree.treedef_children(in_tree)
     specs = [*flat_axes("vmap in_axes", in_axes, args_tree), *[0] * kwargs_tree.num_leaves]
+    mapped_refs = _mapped_refs(leaves, specs)
+    refs = [leaves[i] for i in mapped_refs]
+    leaves = replaced(leaves, mapped_refs, values(refs)) if refs else leaves
+    # As above, what is not mapped need not be an array.
     plain = [(x, d) for x, d in zip(leaves, specs, strict=True) if not is_mappable(x)]
-    avals = arguments.check_arrays("vmap", fun, args, kwargs, [x for x, _ in plain])
+    arrays = [x if d is not None or typeof_value(x) is not None else 0 for x, d in plain]
+    avals = arguments.check_arrays("vmap", fun, args, kwargs, arrays)
     # Leaves have no path in this rare case, and are numbered.
     size = _size([d for _, d in plain], avals, axis.size or None, lambda: [f"number {i}" for i in range(len(plain))])
     if size is None:
@@ -185,12 +190,14 @@ def _with_mappables(
     trees: list[PyTreeDef] = []
 
     def flat(*examples: Any) -> tuple[list[Any], list[Any]]:
-        pair_args, pair_kwargs = in_tree.unflatten(examples)
+        inside = [Ref(AbstractRef(typeof(examples[i])), examples[i]) for i in mapped_refs]
+        pair_args, pair_kwargs = in_tree.unflatten(replaced(examples, mapped_refs, inside))
         out = fun(*pair_args, **pair_kwargs)
         outs, tree = flatten(out, is_mappable)
         trees.append(tree)
         arguments.check_outputs(fun, out, [0 if is_mappable(x) else x for x in outs])
-        return outs, flat_axes("vmap out_axes", out_axes, tree)
+        out_specs = [*flat_axes("vmap out_axes", out_axes, tree), *[specs[i] for i in mapped_refs]]
+        return [*outs, *values(inside)], out_specs
 
     def place(x: Any, dim: int | None, out_dim: int | None, size: int) -> Any:
         if dim is not None and out_dim is None and not sum_match:
@@ -198,7 +205,9 @@ def _with_mappables(
         return _place(x, dim, out_dim, axis._replace(size=size))
 
     outs = run_mapped(flat, axis, leaves, specs, place)
-    return trees[0].unflatten(outs)
+    width = len(outs) - len(refs)
+    write_all(refs, outs[width:])
+    return trees[0].unflatten(outs[:width])
 
 
 def _count(args: Any) -> int:

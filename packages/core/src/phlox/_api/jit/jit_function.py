@@ -192,7 +192,7 @@ class JitFunction:
         """Calls the function, compiling if needed, and stores the fast path under `call_key`."""
         settings = config.current()
         if settings.disable_jit:
-            return arguments.as_arrays(self.fun(*args, **kwargs))
+            return self.fun(*args, **kwargs)
         # A call by name and one by position share an entry.
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)

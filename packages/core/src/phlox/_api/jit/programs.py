@@ -309,7 +309,8 @@ def make_jaxpr(
 
 def struct_of(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:
     """The `ShapeDtypeStruct` of an abstract value."""
-    if sharding is None and aval.spec is not None:
+    # A mesh with explicit axes is part of the types of all arrays, of those that are not split too.
+    if sharding is None and (aval.spec is not None or aval.sharding.mesh.explicit_axes):
         sharding = aval.sharding
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
 

@@ -420,9 +420,17 @@ class Compiled(Stage):
         return self.out_tree.unflatten(structs)
 
     @property
+    def _shardings(self) -> list[Any]:
+        """The shardings of the arguments: on one device those that they have there, by names of a mesh."""
+        pairs = zip(self._assignment.shardings, map(sharding_of, self._placements), strict=True)
+        return [
+            own if own.devices == assigned.devices and len(own.devices) == 1 else assigned for assigned, own in pairs
+        ]
+
+    @property
     def input_shardings(self) -> Any:
         """The sharding of each argument, as a tree (args, kwargs); None for those that the program does not read."""
-        return self._call.spread(self._assignment.shardings)
+        return self._call.spread(self._shardings)
 
     @property
     def output_shardings(self) -> Any:
@@ -433,7 +441,7 @@ class Compiled(Stage):
     def input_formats(self) -> Any:
         """Layout and sharding of each argument, as a tree (args, kwargs)."""
         layouts = self._program.executable.get_parameter_layouts()
-        return self._call.spread(_formats(layouts, self._assignment.shardings))
+        return self._call.spread(_formats(layouts, self._shardings))
 
     @property
     def output_formats(self) -> Any:

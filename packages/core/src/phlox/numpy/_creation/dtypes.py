@@ -27,8 +27,10 @@ class _ScalarType(type):
     def __eq__(cls, other: object) -> bool:
         if cls is other:
             return True
+        if isinstance(other, str):  # as jax.numpy.int8 == "int8"
+            return False
         try:
-            # Equal to all that names the same dtype, so that x.dtype == jnp.float32
+            # Equal to other objects that are the same dtype, so that x.dtype == jnp.float32
             return cls.dtype == np.dtype(other)  # type: ignore[call-overload]
         except TypeError:
             return NotImplemented
