@@ -142,10 +142,10 @@ def quad(
     s, e = estimates(zero[:1], one[:1])
     start = jnp.asarray(1, np.int32), zero, one, zero.at[0].set(s[0]), zero.at[0].set(e[0])
     _, low, high, _, errors = lax.while_loop(going_on, divide, start)
-    # Parts that are not there have no length, and the points in their place are in the middle of the interval.
-    there = high > low
-    low, high = jnp.where(there, low, 0.25), jnp.where(there, high, 0.75)
-    total = jnp.where(there, values(low, high) @ weights, 0).sum()
+    # Unused parts have no length. Their points are put into the middle of the interval, where the integrand is finite.
+    is_part = high > low
+    low, high = jnp.where(is_part, low, 0.25), jnp.where(is_part, high, 0.75)
+    total = jnp.where(is_part, values(low, high) @ weights, 0).sum()
     return total, errors.sum()
 
 
