@@ -47,7 +47,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     """
     obs, code_book = promote_inexact(*check("vq", obs, code_book))
     ranks = type_of(obs).ndim, type_of(code_book).ndim
-    if ranks not in ((1, 1), (2, 2)) or ranks == (2, 2) and type_of(obs).shape[1] != type_of(code_book).shape[1]:
+    if ranks not in ((1, 1), (2, 2)) or type_of(obs).shape[1:] != type_of(code_book).shape[1:]:
         raise ShapeError(
             f"vq: obs is {type_of(obs).short}, code_book is {type_of(code_book).short}",
             instead="two matrices with equally many columns, or two vectors",

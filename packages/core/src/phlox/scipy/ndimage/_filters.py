@@ -19,7 +19,7 @@ from ..._base.docstrings import docs_from
 from ..._base.errors import OptionError, ShapeError
 from ..._base.strictness import lenient
 from ..._ir import dtypes
-from ..._operands.checks import canonical_axes, canonical_axis, check, type_of
+from ..._operands.checks import canonical_axes, canonical_axis, check, integer, type_of
 from ..._trace.trace import Tracer
 from ...typing import Array, ArrayLike
 
@@ -224,6 +224,7 @@ def uniform_filter1d(
     [1.333, 3.0, 4.667]
     """
     (x,) = map(jnp.asarray, check("uniform_filter1d", input))
+    size = integer("uniform_filter1d", "size", size)
     if size < 1:
         raise OptionError(f"uniform_filter1d: size={size}", instead="a positive number")
     dtype = type_of(x).dtype
