@@ -136,7 +136,7 @@ def bits(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sha
     dtype('uint8')
     """
     key = check_key("bits", key)
-    out_dtype = _dtype("bits", dtype, dtypes.uint64)
+    out_dtype = dtypes.canonical(dtypes.uint64) if dtype is None else dtypes.user_dtype(dtype, "bits")
     if dtypes.kind(out_dtype) != "u":
         raise DtypeError(f"dtype argument to `bits` must be an unsigned int dtype, got {out_dtype}")
     return _bits(key, shape=as_shape(shape, "bits"), bit_width=dtypes.bits(out_dtype))
