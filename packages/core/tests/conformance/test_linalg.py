@@ -449,6 +449,19 @@ def test_einsum_paths_of_several_operands(subscripts, path):
     np.testing.assert_allclose(got, np.einsum(subscripts, *arrays), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("select_range", [(0, 7), (-1, 1), (2, 1)])
+def test_indices_of_eigenvalues_out_of_range(select_range):
+    """jax takes them."""
+    with pytest.raises(phlox.errors.OptionError, match="select_range"):
+        phlox.scipy.linalg.eigh_tridiagonal(np.ones(3), np.ones(2), select="i", select_range=select_range)
+
+
+def test_solve_of_many_positive_matrices_and_one_vector():
+    """jax refuses the vector."""
+    a, b = np.float32([[[2, 1], [1, 3]], [[4, 0], [0, 5]], [[1, 0], [0, 1]]]), np.float32([1, 2])
+    np.testing.assert_allclose(phlox.scipy.linalg.solve(a, b, assume_a="pos"), np.linalg.inv(a) @ b, rtol=1e-6)
+
+
 def test_eigenvalues_of_a_tridiagonal_matrix_that_is_two_blocks():
     """The bisection meets the first element of the diagonal, which is an eigenvalue; jax finds 0 twice."""
     values = phlox.scipy.linalg.eigh_tridiagonal(np.float32([0, -1, 1]), np.float32([0, 1]), eigvals_only=True)

@@ -168,6 +168,19 @@ def test_parameters_that_do_not_fit_are_refused(name):
     assert getattr(phlox.random, name)(phlox.random.key(0), *values, shape=(2,), dtype="float16").dtype == "float16"
 
 
+@pytest.mark.parametrize("value", ["a", None])
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    {
+        "weibull_min": (2.0,), "rayleigh": (), "pareto": (), "wald": (), "chisquare": (), "dirichlet": (),
+        "generalized_normal": (), "ball": (2,), "beta": (1.0,), "triangular": (0.0, 1.0), "t": (), "gamma": (),
+    }.items(),
+)  # fmt: skip
+def test_errors_name_the_sampler(name, arguments, value):
+    with pytest.raises(phlox.errors.ArgumentError, match=f"^{name} "):
+        getattr(phlox.random, name)(phlox.random.key(0), *arguments, value)
+
+
 def test_trials_are_counted_in_integers():
     for m in (phlox, jax):
         with pytest.raises(ValueError, match="int"):

@@ -35,6 +35,8 @@ FILTERS = [
     ("gaussian_filter", (X, 0.8), {}),
     ("gaussian_filter", (X, (0.8, 0.5)), {"order": (1, 2), "truncate": 3.0}),
     ("gaussian_filter", (X, 1.0), {"radius": 2, "axes": (1,)}),
+    ("gaussian_filter", (X, np.float64(0)), {}),
+    ("gaussian_filter", (X, np.array([0.0, 1.0])), {}),
     ("uniform_filter1d", (X, 4), {"origin": -1}),
     ("uniform_filter", (X, 3), {}),
     ("uniform_filter", (X, (2, 5)), {"cval": 1.5}),
@@ -98,7 +100,11 @@ WRONG = {
     "a matrix of weights": (lambda: ndimage.convolve1d(X, X), "ShapeError"),
     "axis": (lambda: ndimage.convolve1d(X, ONE, axis=2), "AxisError"),
     "order": (lambda: ndimage.gaussian_filter1d(X, 1.0, order=-1), "OptionError"),
-    "size": (lambda: ndimage.uniform_filter1d(X, 0), "OptionError"),
+    "size": (lambda: ndimage.uniform_filter1d(X, -1), "OptionError"),
+    "an axis twice": (lambda: ndimage.gaussian_filter(X, 1.0, axes=(0, 0)), "ShapeError"),
+    "sizes": (lambda: ndimage.uniform_filter(X, (3,)), "ShapeError"),
+    "trapezoids": (lambda: integrate.cumulative_trapezoid(X, x=np.arange(2.0)), "ShapeError"),
+    "trapezoids of other rank": (lambda: integrate.cumulative_trapezoid(X[None], x=X), "ShapeError"),
     "sigma": (lambda: phlox.jit(ndimage.gaussian_filter)(X, 1.0), "ConcretizationTypeError"),
     "spline of one": (lambda: interpolate.CubicSpline(ONE, ONE), "ShapeError"),
     "spline ends": (lambda: interpolate.CubicSpline(TWO, TWO, bc_type="odd"), "OptionError"),
@@ -178,7 +184,10 @@ def _pair(m):
         "up to infinity": (lambda x: m.exp(-x * x), 1.0, np.inf),
         "from infinity": (lambda x: m.exp(x) * x, -np.inf, 0.5),
         "everywhere": (lambda x: m.exp(-((x - 3) ** 2)), -np.inf, np.inf),
+        "back from infinity": (lambda x: m.exp(-x * x), np.inf, 1.0),
+        "back to infinity": (lambda x: m.exp(x) * x, 0.5, -np.inf),
         "from infinity to infinity": (lambda x: m.exp(-x * x), np.inf, -np.inf),
+        "infinity alone": (lambda x: m.exp(-x * x), np.inf, np.inf),
     }
 
 
@@ -202,3 +211,5 @@ def test_quad_has_derivatives_and_batches():
     beside_differences(run, *map(np.asarray, (0.2, 1.7, 0.9, 2.0)))
     outwards = lambda a, c: integrate.quad(lambda x: phlox.numpy.exp(-c * x * x), a, np.inf)[0]
     beside_differences(outwards, *map(np.asarray, (0.2, 1.3)), tolerance=1e-5)
+    inwards = lambda b, c: integrate.quad(lambda x: phlox.numpy.exp(-c * x * x), -np.inf, b)[0]
+    beside_differences(inwards, *map(np.asarray, (0.2, 1.3)), tolerance=1e-5)

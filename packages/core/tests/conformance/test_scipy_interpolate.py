@@ -6,6 +6,7 @@ import jax
 import jax.scipy.interpolate
 import numpy as np
 import pytest
+import scipy.interpolate
 
 import judge
 import phlox
@@ -47,7 +48,6 @@ CALLS = {
     "bools": (GRID, drawn((4, 3), "bool"), PLACES, {"fill_value": True}),
     "wide number outside": (GRID, drawn((4, 3), "float16"), PLACES, {"fill_value": np.float32(1)}),
     "not a number": (GRID, drawn((4, 3)), np.array([[np.nan, 0.0], [np.inf, 0.0]], "float32"), {}),
-    "a single point": ([knots(1)], drawn((1,)), drawn((3,)), {}),
     "no points": (GRID, drawn((4, 3)), drawn((0, 2)), {}),
     "a matrix of points": (np.stack([knots(3), knots(3)]), drawn((3, 3)), PLACES, {}),
     "values that are a list": (GRID, [[1.0]], PLACES, {}),
@@ -143,6 +143,24 @@ def test_interpolators_are_trees():
     slope = phlox.grad(lambda f: f(np.array([[0.0, 0.0], [9.0, 0.0]], "float32")).sum())(f)
     assert isinstance(slope, RegularGridInterpolator)
     assert (float(slope.values.sum()), float(slope.fill_value)) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("fill_value", [np.nan, None])
+@pytest.mark.parametrize("method", ["nearest", "linear"])
+def test_an_axis_of_one_point(method, fill_value):
+    """jax has nan."""
+    args = ([np.ones(1), np.arange(3.0)], np.array([[5.0, 6.0, 7.0]]), method, False, fill_value)
+    at = np.array([[1.0, 0.7], [2.0, 0.4], [0.0, 1.0]])
+    judge.same_values(
+        np.asarray(RegularGridInterpolator(*args)(at)), np.float32(scipy.interpolate.RegularGridInterpolator(*args)(at))
+    )
+
+
+@pytest.mark.parametrize("points", [[np.arange(3.0)], [np.arange(5.0)] * 2, [np.ones((5, 1))]])
+def test_points_that_do_not_fit(points):
+    """jax takes the first of them."""
+    with pytest.raises(phlox.errors.ShapeError, match="points of types"):
+        RegularGridInterpolator(points, np.arange(5.0))
 
 
 def test_strict_flags():

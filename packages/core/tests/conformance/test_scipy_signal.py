@@ -138,6 +138,12 @@ def test_segments_that_share_nothing():
     judge.same_values(np.asarray(again), x, tolerance=1e-5)
 
 
+def test_segments_without_points():
+    """For jax, nperseg=0 means the default."""
+    with pytest.raises(phlox.errors.OptionError, match="nperseg=0"):
+        signal.istft(np.ones((3, 5), "complex64"), nperseg=0)
+
+
 def test_narrow_floats():
     """Their transforms are computed in 32 bits, where jax refuses them."""
     x = signal_of(16, dtype="float16")

@@ -117,6 +117,12 @@ def test_products_and_parts():
     assert Rotation.identity(2).quat.shape == (2, 4)
 
 
+def test_single_rotations_together():
+    """jax joins the numbers of their quaternions."""
+    p, q = Rotation.identity(), Rotation.from_quat(quats(2))
+    np.testing.assert_array_equal(Rotation.concatenate([p, q, p]).quat, np.stack([p.quat, *q.quat, p.quat]))
+
+
 def test_mean():
     """The sign of a quaternion says nothing."""
     run = lambda m, q, w: rotations(m)(q).mean(w).as_matrix()

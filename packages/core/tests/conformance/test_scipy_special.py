@@ -127,6 +127,21 @@ def test_whole_domain(name, dtype):
         )
 
 
+def test_orders_of_expn_that_are_not_whole():
+    assert np.isnan(phlox.scipy.special.expn(1.5, np.float32([0.5, 1.0, 20.0]))).all()
+
+
+REAL = "betainc betaln comb digamma entr erf erfc erfinv factorial gammainc gammaincc i0 i0e i1 i1e"
+
+
+@pytest.mark.parametrize("name", REAL.split())
+def test_complex_numbers_are_refused(name):
+    function = getattr(phlox.scipy.special, name)
+    others = {"comb": 1, "betaln": 1, "gammainc": 1, "gammaincc": 1, "betainc": 2}.get(name, 0) * [0.5]
+    with pytest.raises(phlox.errors.DtypeError, match=f"^{name} does not accept c64"):
+        function(*others, 1j)
+
+
 def test_bessel_functions_of_small_numbers():
     """jax gives nan there, as its recurrence overflows."""
     z = np.array([0, 1e-3, 0.5, 3, 12, -3])

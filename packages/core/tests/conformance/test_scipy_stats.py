@@ -239,6 +239,11 @@ def test_strict_flags_concern_only_the_expressions_of_users():
         phlox.scipy.stats.sem(_data(3, 4)), phlox.scipy.stats.rankdata(x), phlox.scipy.stats.mode(_data(2, 3))
 
 
+def test_policies_of_nan():
+    with pytest.raises(phlox.errors.UnsupportedError, match="sem: nan_policy='raise' depends on values"):
+        phlox.scipy.stats.sem(_data(3), nan_policy="raise")
+
+
 def test_derivatives_of_vonmises_by_its_concentration():
     """At 0, the uniform distribution, by log(I0): there exp(-kappa) I0(kappa) has a kink in jax's formula."""
     logpdf = phlox.scipy.stats.vonmises.logpdf

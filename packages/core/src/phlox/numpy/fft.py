@@ -85,7 +85,7 @@ def _transform(
             # The spectrum does not tell whether the signal was odd: the even length is assumed, as in NumPy.
             s = (*s[:-1], max(0, 2 * (s[-1] - 1)))
     else:
-        a = _fitted(a, (*s[:-1], s[-1] // 2 + 1) if kind is FftType.IRFFT and s else s)
+        a = fit_last_axes(a, (*s[:-1], s[-1] // 2 + 1) if kind is FftType.IRFFT and s else s)
     out = _over_last(a, kind, tuple(s))
     if norm is not None:
         if is_inverse is None:
@@ -95,7 +95,7 @@ def _transform(
     return out if requested_axes is None else moveaxis(out, last, axes)
 
 
-def _fitted(a: Any, lengths: Sequence[int]) -> Any:
+def fit_last_axes(a: Any, lengths: Sequence[int]) -> Any:
     """`a` with its last axes truncated, or padded with zeros, to these lengths."""
     if not lengths:
         return a

@@ -99,9 +99,7 @@ def _variance_term(y: Any) -> Any:
     """Peizer and Pratt's (1 - y² + 2 y log y) / (1 - y)², by its series around 1, where it cancels."""
     d = y - 1
     near = jnp.abs(d) < 0.25
-    series = jnp.zeros_like(d)
-    for k in range(9, 0, -1):
-        series = d * (2 * (-1) ** k / ((k + 1) * (k + 2)) + series)
+    series = d * lax.polynomial(d, [2 * (-1) ** k / ((k + 1) * (k + 2)) for k in range(1, 10)], unroll=9)
     far, step = jnp.where(near, 2.0, y), jnp.where(near, 1.0, d)
     return jnp.where(near, series, (1 - jnp.square(far) + 2 * far * jnp.log(far)) / jnp.square(step))
 
@@ -133,8 +131,7 @@ def approximate_poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) 
     lam_dtype = type_of(lam).dtype
     is_wide = (dtypes.kind(lam_dtype) == "f" and dtypes.bits(lam_dtype) > 32) or np.dtype(dtype).itemsize > 4
     wide = np.dtype(np.float64 if is_wide else np.float32)
-    mean = convert(lam, wide)
-    mean = jnp.expand_dims(mean, tuple(range(len(shape) - type_of(mean).ndim)))
+    mean = lax.broadcast_to_rank(convert(lam, wide), len(shape))
     z = normal(key, shape, wide)
     counts = jnp.where(mean < _LARGE_MEAN, _by_inversion(ndtr(z), mean), _by_normal_score(z, mean))
     return convert(counts, dtype)

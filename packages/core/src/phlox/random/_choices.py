@@ -21,8 +21,8 @@ from .._trace.trace import Tracer
 from ..numpy._manipulation.shapes import expand_dims
 from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 from ._distributions import gumbel, precision
-from ._keys import checked
-from ._samplers import _shape, bernoulli, permutation, randint, uniform
+from ._keys import check_key
+from ._samplers import _integer, _shape, bernoulli, permutation, randint, uniform
 
 
 @functools.partial(jit, static_argnums=(1, 2))
@@ -53,7 +53,7 @@ def rademacher(
     >>> int(abs(random.rademacher(random.key(0), (100,))).sum())
     100
     """
-    key, _ = checked("rademacher", key)
+    key = check_key("rademacher", key)
     return _rademacher(key, as_shape(shape, "rademacher"), dtypes.int_dtype(dtype, "rademacher"))
 
 
@@ -90,11 +90,9 @@ def geometric(
     >>> bool((random.geometric(random.key(0), 0.3, (100,)) >= 1).all())
     True
     """
-    key, _ = checked("geometric", key)
+    key = check_key("geometric", key)
     p = check_one("geometric", p)
-    out_dtype = dtypes.int_dtype(dtype, "geometric")
-    if dtypes.kind(out_dtype) not in "iu":
-        raise DtypeError(f"geometric: numbers of trials cannot be {out_dtype}", instead="an integer dtype")
+    out_dtype = _integer("geometric", dtype)
     return _geometric(key, p, _shape("geometric", shape, p), out_dtype)
 
 
@@ -158,7 +156,7 @@ def categorical(
     >>> random.categorical(random.key(0), jnp.log(jnp.array([0.0, 1.0])), shape=(3,))
     Array([1, 1, 1], dtype=int32)
     """
-    key, _ = checked("categorical", key)
+    key = check_key("categorical", key)
     logits = check_one("categorical", logits)
     precision("categorical", mode)
     aval = type_of(logits)
@@ -208,7 +206,7 @@ def choice(
     >>> sorted(random.choice(random.key(0), 4, (4,), replace=False).tolist())
     [0, 1, 2, 3]
     """
-    key, _ = checked("choice", key)
+    key = check_key("choice", key)
     if not isinstance(shape, tuple | list):
         raise ArgumentError(f"choice: shape must be a tuple, got {shape!r}")
     (arr,) = (jnp.asarray(x) for x in check("choice", a))
@@ -218,7 +216,7 @@ def choice(
         axis = canonical_axis(axis, arr.ndim, "choice")
         size: Any = arr.shape[axis]
     elif dtypes.kind(arr.dtype) in "iu":
-        size = a if is_symbolic(a) else int(a)  # type: ignore[arg-type]
+        axis, size = 0, a if is_symbolic(a) else int(a)  # type: ignore[arg-type]
     else:
         raise DtypeError(f"choice: a must be an integer or have axes, got {type_of(arr).short}")
     if not count:
@@ -228,12 +226,11 @@ def choice(
     if not replace and count > size:
         raise OptionError(f"choice: {count} elements without replacement from {size}", instead="replace=True, or fewer")
     if p is None and not replace:
-        drawn = permutation(key, arr if arr.ndim else size, axis if arr.ndim else 0)
-        result = drawn[(slice(None),) * (axis if arr.ndim else 0) + (slice(count),)]
+        result = permutation(key, arr if arr.ndim else size, axis)[(slice(None),) * axis + (slice(count),)]
     else:
-        where = randint(key, shape, 0, size) if p is None else _weighted(key, p, size, shape, replace, mode)
-        result = jnp.take(arr, where, axis) if arr.ndim else where
-    return jnp.reshape(result, (*arr.shape[:axis], *shape, *arr.shape[axis + 1 :]) if arr.ndim else shape)
+        indices = randint(key, shape, 0, size) if p is None else _weighted(key, p, size, shape, replace, mode)
+        result = jnp.take(arr, indices, axis) if arr.ndim else indices
+    return jnp.reshape(result, (*arr.shape[:axis], *shape, *arr.shape[axis + 1 :]))
 
 
 def _weighted(key: Any, p: Any, size: int, shape: tuple[int, ...], replace: bool, mode: str | None) -> Any:

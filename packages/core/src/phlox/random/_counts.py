@@ -11,17 +11,17 @@ from .. import lax, numpy as jnp
 from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._api.jit.jit import jit
 from .._base.docstrings import docs_from
-from .._base.errors import DtypeError
 from .._ir import dtypes
 from .._operands.checks import as_shape, check, type_of
 from .._operands.promotion import promote_inexact
 from .._ops.elementwise.special import lgamma_of_xla
 from .._ops.random import keys as ops
+from .._ops.structure.numbers import scalar_of
 from .._ops.structure.shape import convert
 from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 from ._approximate import approximate_poisson, check_method
-from ._keys import checked
-from ._samplers import _float, _shape, uniform
+from ._keys import check_key
+from ._samplers import _float, _integer, _shape, uniform
 
 # --- Poisson --------------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ def _poisson_large(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, limit
 def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     lam = convert(jnp.broadcast_to(lam, shape), dtypes.float32)
     small = jnp.isnan(lam) | (lam < 10)
-    limit = np.asarray(dtypes.iinfo(dtype).max, dtype)[()]
+    limit = scalar_of(dtypes.iinfo(dtype).max, dtype)
     # Elements of the other algorithm get a mean for which the loop ends at once, or accepts soon.
     counted = _poisson_small(key, jnp.where(small, lam, 0), shape, dtype, limit)
     again = ops.random_clone(key)  # each element takes the result of one of the two
@@ -113,11 +113,9 @@ def poisson(
     >>> bool((random.poisson(random.key(0), 3.0, (100,)) >= 0).all())
     True
     """
-    key, _ = checked("poisson", key)
+    key = check_key("poisson", key)
     check_method("poisson", method)
-    out_dtype = dtypes.int_dtype(dtype, "poisson")
-    if dtypes.kind(out_dtype) not in "iu":
-        raise DtypeError(f"dtype argument to `poisson` must be an int dtype, got {out_dtype}")
+    out_dtype = _integer("poisson", dtype)
     if method == "approximate":
         return approximate_poisson(key, lam, _shape("poisson", shape, lam), out_dtype)
     return _poisson(key, lam, _shape("poisson", shape, lam), out_dtype)
@@ -212,7 +210,7 @@ def _binomial(key: Any, count: Any, p: Any, shape: tuple[int, ...], dtype: Any) 
     q = jnp.where(no_chance | negative, 0.01, q)
     small = no_count | (count * q <= 10.0)
     count = jnp.floor(count)
-    limit = np.asarray(dtypes.finfo(dtype).max, dtype)[()]
+    limit = scalar_of(dtypes.finfo(dtype).max, dtype)
     again = ops.random_clone(key)  # each element takes the result of one of the two
     drawn = jnp.where(
         small,
@@ -243,7 +241,7 @@ def binomial(key: Key, n: ArrayLike, p: ArrayLike, shape: Shape | None = None, d
     >>> bool((random.binomial(random.key(0), 10, 0.3, (100,)) <= 10).all())
     True
     """
-    key, _ = checked("binomial", key)
+    key = check_key("binomial", key)
     n, p = check("binomial", n, p)
     return _binomial(key, n, p, _shape("binomial", shape, n, p), _float("binomial", dtype))
 
@@ -274,7 +272,7 @@ def multinomial(
     >>> float(random.multinomial(random.key(0), 10, jnp.array([0.2, 0.3, 0.5])).sum())
     10.0
     """
-    key, _ = checked("multinomial", key)
+    key = check_key("multinomial", key)
     n, p = promote_inexact(*check("multinomial", n, p))
     *stack, categories = type_of(p).shape
     shape = tuple(stack) if shape is None else as_shape(shape, "multinomial")

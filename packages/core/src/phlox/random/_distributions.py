@@ -15,19 +15,15 @@ from .._base import config
 from .._base.docstrings import docs_from
 from .._base.errors import OptionError
 from .._ir import dtypes
-from .._operands.checks import as_shape
+from .._operands.checks import as_shape, check
 from .._ops.elementwise import arithmetic as e, trigonometry
 from .._ops.elementwise.logic import clz
 from .._ops.random import keys as ops
+from .._ops.structure.numbers import scalar_of
 from .._ops.structure.shape import bitcast_convert_type, convert
 from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
-from ._keys import checked
+from ._keys import check_key
 from ._samplers import _float, _inexact, _shape, normal, sample, uniform
-
-
-def _number(value: float, dtype: Any) -> Any:
-    return np.asarray(value, dtype)[()]
-
 
 # --- without parameters ---------------------------------------------------------------------------------
 
@@ -45,7 +41,7 @@ def _sampler(name: str, what: str, formula: Callable[[Any, tuple[int, ...], Any]
     def function(
         key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: OutSharding = None
     ) -> Array:
-        key, _ = checked(name, key)
+        key = check_key(name, key)
         return compiled(key, as_shape(shape, name), _float(name, dtype))
 
     function.__name__ = function.__qualname__ = name
@@ -86,7 +82,7 @@ def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def _cauchy(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     # 0 is excluded, where the tangent has a pole.
     u = uniform(key, shape, dtype, minval=dtypes.finfo(dtype).eps, maxval=1.0)
-    return trigonometry.tan(e.mul(_number(np.pi, dtype), e.sub(u, _number(0.5, dtype))))
+    return trigonometry.tan(e.mul(scalar_of(np.pi, dtype), e.sub(u, scalar_of(0.5, dtype))))
 
 
 def _maxwell(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -172,7 +168,7 @@ def gumbel(
     >>> random.gumbel(random.key(0), (2,)).shape
     (2,)
     """
-    key, _ = checked("gumbel", key)
+    key = check_key("gumbel", key)
     return _gumbel(key, as_shape(shape, "gumbel"), _float("gumbel", dtype), precision("gumbel", mode))
 
 
@@ -183,7 +179,7 @@ def gumbel(
 def _rayleigh(key: Any, scale: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     u = uniform(key, shape, dtype)
     spread = jnp.broadcast_to(convert(scale, dtype), shape)
-    return e.mul(spread, e.sqrt(e.mul(e.log(u), _number(-2, dtype))))
+    return e.mul(spread, e.sqrt(e.mul(e.log(u), scalar_of(-2, dtype))))
 
 
 @takes_out_sharding
@@ -306,7 +302,8 @@ def weibull_min(
     >>> random.weibull_min(random.key(0), 1.0, 2.0, (3,)).shape
     (3,)
     """
-    key, _ = checked("weibull_min", key)
+    key = check_key("weibull_min", key)
+    scale, concentration = check("weibull_min", scale, concentration)
     dtype = _float("weibull_min", dtype)
     return _weibull_min(key, scale, concentration, as_shape(shape, "weibull_min"), dtype)
 
@@ -417,7 +414,7 @@ def double_sided_maxwell(
     >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (3,)).shape
     (3,)
     """
-    key, _ = checked("double_sided_maxwell", key)
+    key = check_key("double_sided_maxwell", key)
     dtype = _float("double_sided_maxwell", dtype)
     # As in JAX the shape of the parameters follows `shape`; without a shape it is there twice.
     common = _shape("double_sided_maxwell", None, loc, scale)

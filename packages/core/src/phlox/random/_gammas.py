@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from typing import Any
 
 from .. import numpy as jnp
@@ -11,7 +10,7 @@ from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._api.jit.jit import jit
 from .._base.docstrings import docs_from
 from .._base.errors import ShapeError
-from .._operands.checks import as_shape, type_of
+from .._operands.checks import as_shape, check_one, integer, type_of
 from .._ops.elementwise import arithmetic as e
 from .._ops.random import keys as ops
 from .._ops.random.gamma import random_gamma
@@ -20,7 +19,7 @@ from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 from ._approximate import approximate_gamma, check_method
 from ._choices import rademacher
 from ._distributions import exponential
-from ._keys import checked
+from ._keys import check_key
 from ._samplers import _float, _shape, normal, sample
 
 
@@ -64,7 +63,7 @@ def gamma(
     >>> bool((random.gamma(random.key(0), 2.0, (100,)) > 0).all())
     True
     """
-    key, _ = checked("gamma", key)
+    key = check_key("gamma", key)
     check_method("gamma", method)
     draw = approximate_gamma if method == "approximate" else _gamma
     return draw(key, a, _shape("gamma", shape, a), _float("gamma", dtype), False)
@@ -87,7 +86,7 @@ def loggamma(
     >>> bool(jnp.isfinite(random.loggamma(random.key(0), 1e-4, (100,))).all())
     True
     """
-    key, _ = checked("loggamma", key)
+    key = check_key("loggamma", key)
     check_method("loggamma", method)
     draw = approximate_gamma if method == "approximate" else _gamma
     return draw(key, a, _shape("loggamma", shape, a), _float("loggamma", dtype), True)
@@ -172,8 +171,9 @@ def dirichlet(
     >>> random.dirichlet(random.key(0), jnp.ones(3), (5,)).shape
     (5, 3)
     """
-    key, _ = checked("dirichlet", key)
+    key = check_key("dirichlet", key)
     dtype = _float("dirichlet", dtype)
+    alpha = check_one("dirichlet", alpha)
     aval = type_of(alpha)
     if not aval.ndim:
         raise ShapeError(f"dirichlet: alpha must have an axis of concentrations, got {aval.short}", shapes=[()])
@@ -320,9 +320,9 @@ def generalized_normal(
     >>> random.generalized_normal(random.key(0), 3.0, (3,)).shape
     (3,)
     """
-    key, _ = checked("generalized_normal", key)
+    key = check_key("generalized_normal", key)
     dtype = _float("generalized_normal", dtype)
-    return _generalized_normal(key, p, as_shape(shape, "generalized_normal"), dtype)
+    return _generalized_normal(key, check_one("generalized_normal", p), as_shape(shape, "generalized_normal"), dtype)
 
 
 @functools.partial(jit, static_argnums=(2, 3, 4))
@@ -364,5 +364,6 @@ def ball(
     >>> bool((jnp.linalg.norm(random.ball(random.key(0), 3, shape=(100,)), axis=-1) < 1).all())
     True
     """
-    key, _ = checked("ball", key)
-    return _ball(key, p, operator.index(d), as_shape(shape, "ball"), _float("ball", dtype))
+    key = check_key("ball", key)
+    count = integer("ball", "d", d)
+    return _ball(key, check_one("ball", p), count, as_shape(shape, "ball"), _float("ball", dtype))

@@ -15,7 +15,7 @@ from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.primitive import current_trace
-from .._operands.checks import as_shape
+from .._operands.checks import as_shape, check_one
 from .._ops.random import generators, keys as ops
 from .._ops.structure.shape import convert
 from .._trace.trace import not_an_array
@@ -38,17 +38,16 @@ def _type(x: Any, function: str) -> Any:
     return aval
 
 
-def checked(function: str, key: Any, *, single: bool = True) -> tuple[Any, bool]:
-    """`key` as a new-style key array, and whether it was one. Old-style keys are arrays of words.
+def check_key(function: str, key: Any, *, single: bool = True) -> Any:
+    """`key` as a new-style key array. Old-style keys are arrays of words.
 
     With `single`, the key must be one key. Raises `DtypeError` or `ShapeError` otherwise.
     """
     aval: Any = getattr(key, "aval", None)
     if type(aval) is ShapedArray and type(aval.dtype) is ops.KeyDtype and not aval.shape:
-        return key, True  # the usual case
+        return key  # the usual case
     aval = _type(key, function)
-    typed = ops.is_key(aval)
-    if not typed:
+    if not ops.is_key(aval):
         impl = ops.find_impl(None)
         if aval.dtype != dtypes.uint32 or aval.shape[-1:] != impl.key_shape:
             raise DtypeError(
@@ -69,7 +68,7 @@ def checked(function: str, key: Any, *, single: bool = True) -> tuple[Any, bool]
             instead=f"phlox.vmap({function}), or one key of the array",
             shapes=[aval.shape],
         )
-    return key, typed
+    return key
 
 
 def _legacy(function: str) -> None:
@@ -84,9 +83,10 @@ def _legacy(function: str) -> None:
     warn(f"{what}; phlox.random.key(seed) makes one of the new style", kind)
 
 
-def _restore(keys: Any, typed: bool) -> Any:
-    # New keys are of the style of the old one.
-    return keys if typed or config.current().enable_custom_prng else ops.random_unwrap(keys)
+def _in_style_of(key: Any, keys: Any) -> Any:
+    """New keys in the style of `key`: new-style keys, or words."""
+    is_new_style = type(key.dtype) is ops.KeyDtype or config.current().enable_custom_prng
+    return keys if is_new_style else ops.random_unwrap(keys)
 
 
 def _seeds(seed: Any, function: str) -> Any:
@@ -223,7 +223,7 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | Any | None = None, d
     >>> wrap_key_data(np.array([0, 1], np.uint32)).dtype
     key<fry>
     """
-    return ops.random_wrap(key_bits_array, impl=_impl("wrap_key_data", impl, dtype))
+    return ops.random_wrap(check_one("wrap_key_data", key_bits_array), impl=_impl("wrap_key_data", impl, dtype))
 
 
 def key_data(keys: Key) -> Any:
@@ -243,7 +243,7 @@ def key_data(keys: Key) -> Any:
     Array([0, 3], dtype=uint32)
     """
     if not ops.is_key(_type(keys, "key_data")):
-        checked("key_data", keys, single=False)
+        check_key("key_data", keys, single=False)
         return keys
     return ops.random_unwrap(keys)
 
@@ -263,15 +263,15 @@ def key_impl(keys: Key) -> Any:
     >>> key_impl(key(0))
     'threefry2x32'
     """
-    keys, _ = checked("key_impl", keys, single=False)
+    keys = check_key("key_impl", keys, single=False)
     impl = _type(keys, "key_impl").dtype.impl
     return impl.name if impl == generators.KNOWN.get(impl.name) else impl
 
 
 def clone(key: Key) -> Any:
-    """A copy of `key` (as ``jax.random.clone``), which says that the same numbers are meant.
+    """A copy of `key` (as ``jax.random.clone``), for drawing the same numbers again on purpose.
 
-    The flags `checks` and `debug_key_reuse` do not know that `key` was used.
+    The flags `checks` and `debug_key_reuse` count the uses of the copy separately from those of `key`.
 
     Args:
       key: keys of any shape, new-style or old-style.
@@ -285,16 +285,15 @@ def clone(key: Key) -> Any:
     >>> clone(PRNGKey(1))
     Array([0, 1], dtype=uint32)
     """
-    keys, typed = checked("clone", key, single=False)
-    if not typed and not checks.is_strict():
-        return key  # nothing follows it
-    return _restore(ops.random_clone(keys), typed)
+    keys = check_key("clone", key, single=False)
+    if keys is not key and not checks.is_strict():
+        return key  # only strict checks record the uses of words
+    return _in_style_of(key, ops.random_clone(keys))
 
 
 @functools.partial(jit, inline=True, static_argnames="shape")
 def _split(key: Any, shape: tuple[int, ...]) -> Any:
-    keys, typed = checked("split", key)
-    return _restore(ops.random_split(keys, shape=shape), typed)
+    return _in_style_of(key, ops.random_split(check_key("split", key), shape=shape))
 
 
 def split(key: Key, num: int | tuple[int, ...] = 2) -> Array:
@@ -321,8 +320,7 @@ def split(key: Key, num: int | tuple[int, ...] = 2) -> Array:
 
 @functools.partial(jit, inline=True)
 def _fold_in(key: Any, data: Any) -> Any:
-    keys, typed = checked("fold_in", key)
-    return _restore(ops.random_fold_in(keys, convert(data, dtypes.uint32)), typed)
+    return _in_style_of(key, ops.random_fold_in(check_key("fold_in", key), convert(data, dtypes.uint32)))
 
 
 def fold_in(key: Key, data: ArrayLike) -> Array:

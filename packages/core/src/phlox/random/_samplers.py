@@ -28,9 +28,10 @@ from .._ops.structure.shape import convert
 from .._ops.structure.sort import sort
 from .._trace.trace import Tracer
 from ..lax._branches import cond
+from ..lax._conveniences import broadcast_to_rank
 from ..numpy._manipulation.broadcasting import broadcast_shapes
 from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
-from ._keys import checked
+from ._keys import check_key
 
 
 def _need_safe(function: str, dtype: Any, *parameters: Any) -> None:
@@ -50,6 +51,13 @@ def _shape(function: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
     if broadcast_shapes(out_shape, common) != out_shape:
         raise ShapeError(f"{function}: parameters of shape {common} do not broadcast to shape {out_shape}")
     return out_shape
+
+
+def _integer(function: str, dtype: Any) -> Any:
+    out_dtype = dtypes.int_dtype(dtype, function)
+    if dtypes.kind(out_dtype) not in "iu":
+        raise DtypeError(f"dtype argument to `{function}` must be an int dtype, got {out_dtype}")
+    return out_dtype
 
 
 def _float(function: str, dtype: Any) -> Any:
@@ -79,8 +87,9 @@ def sample(
     checked_dtype: Callable[[str, Any], Any] = _float,
 ) -> Array:
     """``draw(key, *parameters, shape, dtype, *options)`` after the checks of the sampler `name`."""
-    key, _ = checked(name, key)
+    key = check_key(name, key)
     dtype = checked_dtype(name, dtype)
+    parameters = tuple(check(name, *parameters))
     _need_safe(name, dtype, *parameters)
     return draw(key, *parameters, _shape(name, shape, *parameters), dtype, *options)
 
@@ -126,7 +135,7 @@ def bits(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sha
     >>> random.bits(random.key(0), (2,), "uint8").dtype
     dtype('uint8')
     """
-    key, _ = checked("bits", key)
+    key = check_key("bits", key)
     out_dtype = dtypes.canonical(dtypes.uint64) if dtype is None else dtypes.user_dtype(dtype, "bits")
     if dtypes.kind(out_dtype) != "u":
         raise DtypeError(f"dtype argument to `bits` must be an unsigned int dtype, got {out_dtype}")
@@ -135,13 +144,8 @@ def bits(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sha
 
 @functools.partial(jit, static_argnums=(3, 4))
 def _uniform(key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    low, high = (_to_rank(convert(v, dtype), len(shape)) for v in (minval, maxval))
+    low, high = (broadcast_to_rank(convert(v, dtype), len(shape)) for v in (minval, maxval))
     return between(key, low, high, shape, dtype)
-
-
-def _to_rank(x: Any, rank: int) -> Any:
-    aval = type_of(x)
-    return jnp.reshape(x, (1,) * (rank - aval.ndim) + aval.shape) if rank > aval.ndim else x
 
 
 @takes_out_sharding
@@ -169,7 +173,7 @@ def uniform(
     >>> random.uniform(random.PRNGKey(0), (2,))
     Array([0.947667 , 0.9785799], dtype=float32)
     """
-    key, _ = checked("uniform", key)
+    key = check_key("uniform", key)
     out_dtype = _float("uniform", dtype)
     lower = type_of(check_one("uniform", minval)).shape
     if shape == () and set(lower) == {1}:
@@ -211,7 +215,7 @@ def normal(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, out_s
     >>> random.normal(random.key(42), (3,)).shape
     (3,)
     """
-    key, _ = checked("normal", key)
+    key = check_key("normal", key)
     return _normal(key, as_shape(shape, "normal"), _inexact("normal", dtype))
 
 
@@ -233,7 +237,8 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...], 
     out = e.mul(root, erf_inv(u))
     if may_be_tail:
         left, right = (high < -_TAIL) & (high > -np.inf), (low > _TAIL) & (low < np.inf)
-        operands = key, low, high, left, right, out
+        # The tails take the samples of the same key, of which only one of the two is in the result.
+        operands = ops.random_clone(key), low, high, left, right, out
         out = cond(jnp.any(left | right), _with_tails, lambda *xs: xs[-1], *operands)
     inf = scalar_of(np.inf, dtype)
     # Rounding must not move a sample out of the open interval.
@@ -294,7 +299,7 @@ def truncated_normal(
     >>> bool(abs(random.truncated_normal(random.key(0), -1.0, 1.0, (100,))).max() < 1)
     True
     """
-    key, _ = checked("truncated_normal", key)
+    key = check_key("truncated_normal", key)
     out_dtype = _float("truncated_normal", dtype)
     whole = _shape("truncated_normal", shape, lower, upper)
     return _truncated_normal(key, lower, upper, whole, out_dtype, _may_be_tail(lower, upper))
@@ -305,8 +310,8 @@ def truncated_normal(
 
 def _into_range(x: Any, dtype: Any) -> Any:
     """Integers clipped to the range of `dtype` and converted to it."""
-    here, there = dtypes.iinfo(type_of(x).dtype), dtypes.iinfo(dtype)
-    low, high = max(int(here.min), int(there.min)), min(int(here.max), int(there.max))
+    source, target = dtypes.iinfo(type_of(x).dtype), dtypes.iinfo(dtype)
+    low, high = max(int(source.min), int(target.min)), min(int(source.max), int(target.max))
     return convert(jnp.clip(x, to_dtype(low, type_of(x).dtype), to_dtype(high, type_of(x).dtype)), dtype)
 
 
@@ -319,8 +324,8 @@ def _randint(key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: 
     top = min(int(info.max), int(dtypes.iinfo(type_of(high).dtype).max))
     # The end is exclusive, so that the largest number of the dtype is drawn only if the end is one beyond it.
     beyond = logic.gt(high, to_dtype(top, type_of(high).dtype))
-    low, high = (_to_rank(_into_range(v, dtype), len(shape)) for v in (low, high))
-    beyond = _to_rank(beyond, len(shape))
+    low, high = (broadcast_to_rank(_into_range(v, dtype), len(shape)) for v in (low, high))
+    beyond = broadcast_to_rank(beyond, len(shape))
     # Twice as many bits as the dtype has, reduced modulo the span: the bias is small.
     halves = ops.random_split(key, shape=(2,))
     high_bits, low_bits = (ops.random_bits(halves[i], bit_width=width, shape=shape) for i in (0, 1))
@@ -362,18 +367,16 @@ def randint(
     >>> random.randint(random.key(0), (5,), 0, 10).dtype
     dtype('int32')
     """
-    key, _ = checked("randint", key)
-    out_dtype = dtypes.int_dtype(dtype, "randint")
-    if dtypes.kind(out_dtype) not in "iu":
-        raise DtypeError(f"dtype argument to `randint` must be an int dtype, got {out_dtype}")
-    wanted_shape = _shape("randint", shape, minval, maxval)
+    key = check_key("randint", key)
+    out_dtype = _integer("randint", dtype)
+    out_shape = _shape("randint", shape, minval, maxval)
     info = dtypes.iinfo(out_dtype)
     if info.bits >= 32:
-        return _randint(key, minval, maxval, wanted_shape, out_dtype)
+        return _randint(key, minval, maxval, out_shape, out_dtype)
     # Narrow integers are drawn as int32: with more random bits the modulus has less bias.
     low = jnp.clip(convert(minval, dtypes.int32), int(info.min), int(info.max))
     high = jnp.clip(convert(maxval, dtypes.int32), int(info.min), int(info.max) + 1)
-    return convert(_randint(key, low, high, wanted_shape, np.dtype(dtypes.int32)), out_dtype)
+    return convert(_randint(key, low, high, out_shape, np.dtype(dtypes.int32)), out_dtype)
 
 
 @takes_out_sharding
@@ -400,7 +403,7 @@ def bernoulli(
     >>> random.bernoulli(random.key(0), 0.3, (4,)).dtype
     dtype('bool')
     """
-    key, _ = checked("bernoulli", key)
+    key = check_key("bernoulli", key)
     aval = type_of(check("bernoulli", p)[0])
     if dtypes.kind(aval.dtype) != "f":
         raise DtypeError(f"bernoulli: p must be of floats, got {aval.short}", instead="a probability, as in 0.5")
@@ -467,7 +470,7 @@ def permutation(
     >>> sorted(random.permutation(random.key(0), 4).tolist())
     [0, 1, 2, 3]
     """
-    key, _ = checked("permutation", key)
+    key = check_key("permutation", key)
     if is_symbolic(x):
         x = jnp.arange(x)  # type: ignore[arg-type]
     x = check_one("permutation", x)

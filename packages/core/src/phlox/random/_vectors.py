@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from typing import Any
 
 from .. import numpy as jnp
@@ -11,10 +10,10 @@ from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._api.jit.jit import jit
 from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
-from .._operands.checks import as_shape, check, type_of
+from .._operands.checks import as_shape, check, integer, type_of
 from .._operands.promotion import promote_inexact
 from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
-from ._keys import checked
+from ._keys import check_key
 from ._samplers import _float, normal
 
 _METHODS = ("cholesky", "eigh", "svd")
@@ -73,7 +72,7 @@ def multivariate_normal(
     >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2), (5,)).shape
     (5, 2)
     """
-    key, _ = checked("multivariate_normal", key)
+    key = check_key("multivariate_normal", key)
     mean, cov = promote_inexact(*check("multivariate_normal", mean, cov))
     if method not in _METHODS:
         raise OptionError(f"multivariate_normal: unknown method {method!r}", instead=f"one of {_METHODS}")
@@ -130,7 +129,8 @@ def orthogonal(
     >>> bool(jnp.allclose(q @ q.T, jnp.eye(3), atol=1e-5))
     True
     """
-    key, _ = checked("orthogonal", key)
+    key = check_key("orthogonal", key)
     dtype = dtypes.float_dtype(dtype, "orthogonal")
-    rows = operator.index(n)
-    return _orthogonal(key, rows, rows if m is None else operator.index(m), as_shape(shape, "orthogonal"), dtype)
+    rows = integer("orthogonal", "n", n)
+    columns = rows if m is None else integer("orthogonal", "m", m)
+    return _orthogonal(key, rows, columns, as_shape(shape, "orthogonal"), dtype)

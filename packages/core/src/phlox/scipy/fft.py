@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,8 +20,9 @@ from .._base.errors import OptionError, ShapeError, UnsupportedError
 from .._base.public_names import publish
 from .._base.strictness import lenient
 from .._ir import dtypes
-from .._operands.checks import canonical_axes, canonical_axis, check_one, type_of
+from .._operands.checks import canonical_axes, canonical_axis, check_one, integer, type_of
 from .._operands.promotion import to_dtype
+from ..numpy.fft import fit_last_axes
 from ..typing import Array, ArrayLike
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
@@ -82,19 +82,11 @@ def _transform(x: Any, axes: tuple[int, ...], lengths: Any, inverse: bool, ortho
     # Fourier transforms have at least 32 bits.
     x = to_dtype(x, dtypes.real_part(dtypes.to_complex(dtype)))
     for axis, length in zip(axes, lengths, strict=True):
-        x = _fitted(jnp.moveaxis(x, axis, -1), length)
+        x = jnp.moveaxis(x, axis, -1)
+        if length is not None:
+            x = fit_last_axes(x, (length,))
         x = jnp.moveaxis((_backward if inverse else _forward)(x, ortho), -1, axis)
     return x
-
-
-def _fitted(x: Any, length: int | None) -> Any:
-    """`x` with its last axis truncated, or padded with zeros, to this length."""
-    have = type_of(x).shape[-1]
-    if length is None or length == have:
-        return x
-    if length < have:
-        return x[..., :length]
-    return jnp.pad(x, [(0, 0)] * (type_of(x).ndim - 1) + [(0, length - have)])
 
 
 @lenient
@@ -118,14 +110,14 @@ def _run(function: str, x: Any, kind: int, axes: tuple[int, ...], lengths: Any, 
 def _along_one(function: str, x: Any, kind: int, n: int | None, axis: int, norm: str | None) -> Any:
     x = check_one(function, x)
     axes = (canonical_axis(axis, type_of(x).ndim, function),)
-    return _run(function, x, kind, axes, None if n is None else (operator.index(n),), norm)
+    return _run(function, x, kind, axes, None if n is None else (integer(function, "n", n),), norm)
 
 
 def _along_many(function: str, x: Any, kind: int, s: Any, axes: Any, norm: str | None) -> Any:
     x = check_one(function, x)
     rank = type_of(x).ndim
     if s is not None:
-        s = tuple(map(operator.index, s)) if hasattr(s, "__iter__") else (operator.index(s),)
+        s = tuple(integer(function, "s", n) for n in (s if hasattr(s, "__iter__") else (s,)))
         if len(s) > rank:
             raise ShapeError(f"{function}: {len(s)} lengths s={s} for {type_of(x).short}", shapes=[type_of(x).shape])
     if axes is None:

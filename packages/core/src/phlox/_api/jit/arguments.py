@@ -216,7 +216,7 @@ def check_arrays(
             if is_masked(x) or is_of_jax(x):
                 raise not_an_array(x, f"argument {name} of {fun_name(fun)}, given to {function},")
             if _is_public(fun):
-                raise not_an_array(x, f"{fun_name(fun)} takes arrays and numbers, and argument {name}")
+                raise not_an_array(x, f"{fun_name(fun).lstrip('_')} takes arrays and numbers, and argument {name}")
             # The text of a large array or model would hide the message.
             text = repr(x)
             text = text if len(text) <= 60 else text[:57] + "..."

@@ -39,7 +39,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
       to them, of shape [m] and a float dtype. Of equally near codes it is the first.
 
     Raises:
-      ShapeError: the arguments are not both vectors or both matrices, or there are no codes.
+      ShapeError: the arguments are not both vectors or both matrices with equally many columns, or there are no codes.
 
     >>> codes, distances = vq(jnp.array([[1.0, 2.0], [5.0, 5.0]]), jnp.array([[5.0, 4.0], [1.0, 0.0]]))
     >>> codes, distances
@@ -47,10 +47,10 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     """
     obs, code_book = promote_inexact(*check("vq", obs, code_book))
     ranks = type_of(obs).ndim, type_of(code_book).ndim
-    if ranks not in ((1, 1), (2, 2)):
+    if ranks not in ((1, 1), (2, 2)) or type_of(obs).shape[1:] != type_of(code_book).shape[1:]:
         raise ShapeError(
             f"vq: obs is {type_of(obs).short}, code_book is {type_of(code_book).short}",
-            instead="two matrices, or two vectors",
+            instead="two matrices with equally many columns, or two vectors",
             shapes=[type_of(obs).shape, type_of(code_book).shape],
         )
     if ranks == (1, 1):

@@ -13,7 +13,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._api.batching.vmap import vmap
-from ..._base.errors import OptionError
+from ..._base.errors import OptionError, ShapeError
 from ..._base.strictness import lenient, users
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact
@@ -56,20 +56,11 @@ def _of_unit(u: Any, a: Any, b: Any) -> tuple[Any, Any]:
     t = 2 * u - 1
     gap = 4 * u * rest
     # [a, inf) is start + u / (1 - u); (-inf, b] is its mirror image. Exchanged ends change the sign.
-    upwards = start + jnp.where(b > 0, 1, -1) * u / rest
-    downwards = end + jnp.where(a > 0, 1, -1) * rest / u
-    place = jnp.where(
-        low & high, jnp.where(b > a, 1, -1) * t / gap, jnp.where(high, upwards, jnp.where(low, downwards, finite))
-    )
-    slope = jnp.where(
-        low & high,
-        jnp.where(b > a, 1, -1) * 2 * (1 + t * t) / (gap * gap),
-        jnp.where(
-            high,
-            jnp.where(b > 0, 1, -1) / (rest * rest),
-            jnp.where(low, jnp.where(a > 0, -1, 1) / (u * u), end - start),
-        ),
-    )
+    sign = jnp.where(b > a, 1, -1)
+    everywhere = sign * (a != b) * 2 * (1 + t * t) / (gap * gap)
+    cases = [low & high, high, low]
+    place = jnp.select(cases, [sign * t / gap, start + sign * u / rest, end - sign * rest / u], finite)
+    slope = jnp.select(cases, [everywhere, sign / (rest * rest), sign / (u * u)], end - start)
     return place, slope
 
 
@@ -151,10 +142,10 @@ def quad(
     s, e = estimates(zero[:1], one[:1])
     start = jnp.asarray(1, np.int32), zero, one, zero.at[0].set(s[0]), zero.at[0].set(e[0])
     _, low, high, _, errors = lax.while_loop(going_on, divide, start)
-    # Parts that are not there have no length, and the points in their place are in the middle of the interval.
-    there = high > low
-    low, high = jnp.where(there, low, 0.25), jnp.where(there, high, 0.75)
-    total = jnp.where(there, values(low, high) @ weights, 0).sum()
+    # Unused parts have no length. Their points are put into the middle of the interval, where the integrand is finite.
+    is_part = high > low
+    low, high = jnp.where(is_part, low, 0.25), jnp.where(is_part, high, 0.75)
+    total = jnp.where(is_part, values(low, high) @ weights, 0).sum()
     return total, errors.sum()
 
 
@@ -176,6 +167,7 @@ def cumulative_trapezoid(
 
     Raises:
       AxisError: the axis number is out of range.
+      ShapeError: `x` does not fit `y`.
 
     >>> cumulative_trapezoid(jnp.array([1.0, 2.0, 3.0]), initial=0)
     Array([0. , 1.5, 4. ], dtype=float32)
@@ -185,8 +177,15 @@ def cumulative_trapezoid(
     if x is None:
         widths: Any = dx
     else:
-        at = jnp.asarray(x)
-        widths = jnp.diff(jnp.moveaxis(at, axis, -1) if type_of(at).ndim > 1 else at)
+        (at,) = map(jnp.asarray, check("cumulative_trapezoid", x))
+        at = jnp.moveaxis(at, axis, -1) if type_of(at).ndim > 1 else at
+        if type_of(at).ndim not in (1, type_of(last).ndim) or type_of(at).shape[-1] != type_of(last).shape[-1]:
+            raise ShapeError(
+                f"cumulative_trapezoid: x is {type_of(at).short} for y of type {type_of(last).short}",
+                instead="a vector with a point for each sample, or an array of the shape of y",
+                shapes=[type_of(at).shape, type_of(last).shape],
+            )
+        widths = jnp.diff(at)
     integral = jnp.cumsum(0.5 * widths * (last[..., 1:] + last[..., :-1]), axis=-1)
     if initial is not None:
         first = jnp.full_like(integral, initial, shape=(*type_of(integral).shape[:-1], 1))

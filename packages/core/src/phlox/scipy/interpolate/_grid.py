@@ -32,7 +32,8 @@ def _cells(grid: Sequence[Any], points: Any) -> tuple[list[Any], list[Any], Any]
         cell = jnp.minimum(jnp.maximum(jnp.searchsorted(knots, at) - 1, 0), type_of(knots).size - 2)
         left = knots[cell]
         cells.append(cell)
-        shares.append((at - left) / (knots[cell + 1] - left))
+        # An axis of one point is constant, as in SciPy; its cell has no width.
+        shares.append(0 * at if type_of(knots).size == 1 else (at - left) / (knots[cell + 1] - left))
         outside = outside | (at < knots[0]) | (at > knots[-1])
     return cells, shares, outside
 
@@ -70,7 +71,7 @@ class RegularGridInterpolator:
     Interpolators are pytrees: they can be arguments and results of transformed functions.
 
     Args:
-      points: for each axis of the grid a vector of at least two coordinates, in increasing order, which is not checked.
+      points: for each axis of the grid a vector of coordinates in increasing order, which is not checked.
       values: the values at the points, an array whose first axes are those of the grid; integers become floats.
       method: 'linear' interpolates in the cell of the grid, 'nearest' takes the value of the nearest point of it.
       bounds_error: False: a compiled program cannot refuse points outside of the grid.
@@ -85,7 +86,7 @@ class RegularGridInterpolator:
     Raises:
       OptionError: `method` is not one of the listed values.
       UnsupportedError: `bounds_error` is true.
-      ShapeError: there are more vectors than axes of the values.
+      ShapeError: the vectors do not have the lengths of the first axes of the values.
       DtypeError: `fill_value` is complex, and the values are not.
 
     >>> f = RegularGridInterpolator([jnp.array([0.0, 2.0]), jnp.array([0.0, 1.0, 2.0])], jnp.arange(6.0).reshape(2, 3))
@@ -112,11 +113,14 @@ class RegularGridInterpolator:
             raise UnsupportedError(f"{_NAME}: bounds_error={bounds_error!r}", instead="bounds_error=False")
         (self.values,) = promote_inexact(jnp.asarray(check_one(_NAME, values)))
         dtype = type_of(self.values).dtype
-        if len(points) > type_of(self.values).ndim:
+        self.grid = tuple(map(jnp.asarray, check(_NAME, *points)))
+        shape = type_of(self.values).shape[: len(self.grid)]
+        if [type_of(knots).shape for knots in self.grid] != [(n,) for n in shape]:
+            listed = ", ".join(type_of(knots).short for knots in self.grid)
             raise ShapeError(
-                f"{_NAME}: {len(points)} vectors of points for values of type {type_of(self.values).short}",
-                instead="a vector for each axis of the grid",
-                shapes=[type_of(self.values).shape],
+                f"{_NAME}: points of types {listed} for values of type {type_of(self.values).short}",
+                instead="for each axis of the grid a vector of its length",
+                shapes=[type_of(x).shape for x in (*self.grid, self.values)],
             )
         self.fill_value = fill_value if fill_value is None else jnp.asarray(check_one(_NAME, fill_value))
         if fill_value is not None and dtypes.kind(type_of(self.fill_value).dtype) == "c" and dtypes.kind(dtype) != "c":
@@ -124,7 +128,6 @@ class RegularGridInterpolator:
                 f"{_NAME}: fill_value is {type_of(self.fill_value).short}, the values are {type_of(self.values).short}",
                 instead="a real fill_value, or complex values",
             )
-        self.grid = tuple(map(jnp.asarray, check(_NAME, *points)))
 
     @lenient
     def __call__(self, xi: ArrayLike | tuple[ArrayLike, ...], method: str | None = None) -> Array:

@@ -73,7 +73,7 @@ def cho_factor(
     >>> cho_factor(jnp.array([[4.0]]))
     (Array([[2.]], dtype=float32), False)
     """
-    return cholesky(a, lower=lower), lower
+    return cholesky(*listed("cho_factor", a), lower=lower), lower
 
 
 def svd(

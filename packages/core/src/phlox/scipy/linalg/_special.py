@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,7 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
-from ..._operands.checks import check, check_one, type_of
+from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.promotion import promote_dtypes, promote_inexact, to_dtype
 from ...typing import Array, ArrayLike, DTypeLike
 
@@ -82,6 +81,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     Array([[1, 5, 6],
            [2, 1, 5]], dtype=int32)
     """
+    c = check_one("toeplitz", c)
     c, r = (to_dtype(x, type_of(x).dtype) for x in _vectors("toeplitz", c, jnp.conj(c) if r is None else r))
     return _toeplitz(c, r)
 
@@ -283,7 +283,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
            [2, 1],
            [0, 2]], dtype=int32)
     """
-    n = operator.index(n)
+    n = integer("convolution_matrix", "n", n)
     a = check_one("convolution_matrix", a)
     if n <= 0:
         raise OptionError(f"convolution_matrix: n must be a positive integer, got {n}")
@@ -305,11 +305,17 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 # --- matrices that depend on their size alone, made on the host -----------------------------------------
 
 
-def _matrix_of(n: Any, element: Callable[[int, int], float]) -> Any:
-    """The square matrix with these elements, in the default dtype."""
-    size = operator.index(n)
-    table = [[float(element(i, j)) for j in range(size)] for i in range(size)]
-    return jnp.asarray(np.array(table, np.float64).reshape(size, size), dtypes.canonical(np.dtype(np.float64)))
+def _matrix_of(function: str, n: Any, elements: Callable[[Any, Any], Any]) -> Any:
+    """The square matrix of a function of arrays of row and column numbers, in the default dtype."""
+    size = integer(function, "n", n)
+    table = elements(*np.ogrid[:size, :size])
+    return jnp.asarray(table.astype(np.float64), dtypes.canonical(np.dtype(np.float64)))
+
+
+def _matrix_of_integers(function: str, n: Any, element: Callable[[int, int], int]) -> Any:
+    """The square matrix of a function of Python integers, in the default dtype."""
+    # Products of binomial coefficients exceed 64 bits, and floats would round them.
+    return _matrix_of(function, n, np.frompyfunc(element, 2, 1))
 
 
 @functools.partial(jit, inline=True, static_argnames="n")
@@ -325,7 +331,7 @@ def hilbert(n: int) -> Array:
     >>> hilbert(2)[0]
     Array([1. , 0.5], dtype=float32)
     """
-    return _matrix_of(n, lambda i, j: 1 / (i + j + 1))
+    return _matrix_of("hilbert", n, lambda i, j: 1 / (i + j + 1))
 
 
 @functools.partial(jit, inline=True, static_argnames="n")
@@ -342,13 +348,12 @@ def invhilbert(n: int) -> Array:
     Array([[ 4., -6.],
            [-6., 12.]], dtype=float32)
     """
-    # Integers of Python: the products of binomial coefficients exceed 64 bits, and floats would round them.
     comb = math.comb
 
     def element(i: int, j: int) -> int:
         return (-1) ** (i + j) * (i + j + 1) * comb(n + i, n - j - 1) * comb(n + j, n - i - 1) * comb(i + j, i) ** 2
 
-    return _matrix_of(n, element)
+    return _matrix_of_integers("invhilbert", n, element)
 
 
 def _kind(function: str, kind: str | None) -> str:
@@ -382,7 +387,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
         "upper": lambda i, j: math.comb(j, i),
     }
     # float32 in 64-bit mode too, as in JAX
-    return _matrix_of(n, elements[_kind("pascal", kind)]).astype(np.float32)
+    return _matrix_of_integers("pascal", n, elements[_kind("pascal", kind)]).astype(np.float32)
 
 
 @functools.partial(jit, inline=True, static_argnames=("n", "kind"))
@@ -409,7 +414,7 @@ def invpascal(n: int, kind: str | None = None) -> Array:
         "lower": lower,
         "upper": lambda i, j: lower(j, i),
     }
-    return _matrix_of(n, elements[_kind("invpascal", kind)])
+    return _matrix_of_integers("invpascal", n, elements[_kind("invpascal", kind)])
 
 
 @functools.partial(jit, inline=True, static_argnames=("n", "full"))
@@ -429,15 +434,15 @@ def helmert(n: int, full: bool = False) -> Array:
     >>> helmert(2).round(2)
     Array([[ 0.71, -0.71]], dtype=float32)
     """
+    n = integer("helmert", "n", n)
     if n < 1:
         raise OptionError(f"helmert: n must be a positive integer, got {n}")
 
-    def element(i: int, j: int) -> float:
-        if i == 0:
-            return 1 / math.sqrt(n)
-        return (1.0 if j < i else -i if j == i else 0.0) / math.sqrt(i * (i + 1))
+    def elements(i: Any, j: Any) -> Any:
+        contrasts = np.where(j < i, 1, np.where(j == i, -i, 0)) / np.sqrt(np.maximum(i * (i + 1), 1))
+        return np.where(i == 0, 1 / math.sqrt(n), contrasts)
 
-    whole = _matrix_of(n, element)
+    whole = _matrix_of("helmert", n, elements)
     return whole if full else whole[1:]
 
 
@@ -459,10 +464,14 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     Array([[ 1,  1],
            [ 1, -1]], dtype=int32)
     """
+    n = integer("hadamard", "n", n)
     if n < 1 or n & (n - 1):
         raise OptionError(f"hadamard: n must be a positive power of 2, got {n}")
-    # Sylvester's construction: the sign is the parity of the bits that i and j share.
-    return _matrix_of(n, lambda i, j: 1 - 2 * ((i & j).bit_count() % 2)).astype(dtypes.user_dtype(dtype, "hadamard"))
+    # Sylvester's construction
+    table = np.ones((1, 1))
+    while len(table) < n:
+        table = np.block([[table, table], [table, -table]])
+    return jnp.asarray(table, dtypes.user_dtype(dtype, "hadamard"))
 
 
 @functools.partial(jit, inline=True, static_argnames=("n", "scale", "dtype"))
@@ -485,6 +494,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     Array([[ 1.,  1.],
            [ 1., -1.]], dtype=float32)
     """
+    n = integer("dft", "n", n)
     if scale not in (None, "sqrtn", "n"):
         raise OptionError(f"dft: scale must be None, 'sqrtn' or 'n', got {scale!r}")
     target = dtypes.canonical(np.dtype(np.complex128)) if dtype is None else dtypes.user_dtype(dtype, "dft")

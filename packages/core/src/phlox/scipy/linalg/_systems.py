@@ -211,13 +211,13 @@ def solve_triangular(
 def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
     a, b = promote_inexact(*listed("solve", a, b))
     left, right = type_of(a).shape, type_of(b).shape
+    vectors = len(right) in (1, len(left) - 1)
     if (
-        len(right) not in (len(left), len(left) - 1)
-        or len(left) < 2
-        or not left[-1] == left[-2] == right[len(left) - 2]
+        len(left) < 2
+        or not (vectors or len(right) == len(left))
+        or not left[-1] == left[-2] == right[-1 if vectors else -2]
     ):
         raise ShapeError(f"solve: {type_of(a).short} and {type_of(b).short} do not fit", shapes=[left, right])
-    vectors = len(right) == len(left) - 1
     b = b[..., None] if vectors else b
     b = jnp.broadcast_to(b, (*left[:-1], type_of(b).shape[-1]))
     # Only one triangle is read. The factor is not differentiated: derivatives are those of the full equation.

@@ -50,7 +50,7 @@ def eigh_tridiagonal(
     Raises:
       DtypeError: the dtypes differ, or are not of single or double precision.
       ShapeError: the shapes are not [..., n] and [..., n - 1].
-      OptionError: `select` is unknown, or `select_range` is not in order.
+      OptionError: `select` is unknown, or `select_range` is not in order or out of range.
       UnsupportedError: `select` is 'v'.
 
     >>> import phlox.numpy as jnp
@@ -95,8 +95,11 @@ def _selected(n: int, select: str, select_range: Any) -> Any:
         raise UnsupportedError("eigh_tridiagonal: select='v' is not there", instead="select='a', and then a mask")
     if select != "i":
         raise OptionError(f"eigh_tridiagonal: there is no select={select!r}", instead="'a' or 'i'")
-    if select_range is None or select_range[0] > select_range[1]:
-        raise OptionError(f"eigh_tridiagonal: select='i' with select_range={select_range}", instead="(first, last)")
+    if select_range is None or not 0 <= select_range[0] <= select_range[1] < n:
+        raise OptionError(
+            f"eigh_tridiagonal: select='i' with select_range={select_range} for matrices of {n} rows",
+            instead="(first, last), indices from 0 on",
+        )
     return jnp.arange(select_range[0], select_range[1] + 1, dtype=jnp.int32)
 
 

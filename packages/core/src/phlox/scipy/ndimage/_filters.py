@@ -1,13 +1,14 @@
 """Linear filters: correlations with small arrays of weights, which are convolutions of XLA on an extended array.
 
 Filters are linear in the array and in the weights, and have the derivatives and batches of `phlox.lax` convolutions.
-Floats narrower than float32, and integers, are computed in float32; results have the dtype of the array, as SciPy's.
+Floats narrower than float32, and integers, are computed in float32; results have the dtype of the array, as SciPy's,
+and those of integers drop the fraction.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from ..._base.docstrings import docs_from
 from ..._base.errors import OptionError, ShapeError
 from ..._base.strictness import lenient
 from ..._ir import dtypes
-from ..._operands.checks import canonical_axis, check, type_of
+from ..._operands.checks import canonical_axes, canonical_axis, check, integer, type_of
+from ..._trace.trace import Tracer
 from ...typing import Array, ArrayLike
 
 #: SciPy's names of extensions, and NumPy's
@@ -57,11 +59,6 @@ def _filtered(x: Any, weights: Any, cval: Any, axes: Any, mode: str, origins: An
         image, weights.astype(wide)[None, None], (1,) * len(axes), "VALID", precision=lax.Precision.HIGHEST
     )
     out = jnp.moveaxis(jnp.reshape(out, batch + type_of(out).shape[2:]), range(-len(axes), 0), axes)
-    return _back(out, dtype)
-
-
-def _back(out: Any, dtype: Any) -> Any:
-    """In the dtype of the array; of integers the fraction is dropped."""
     return out.astype(dtype)
 
 
@@ -201,112 +198,6 @@ def convolve1d(
     return _one("convolve1d", input, weights, axis, mode, cval, origin, True)
 
 
-def _gaussian(sigma: Any, order: int, radius: int) -> Any:
-    """The Gaussian at the integers, divided by its sum, times the polynomial of its derivative."""
-    x = jnp.arange(-radius, radius + 1, dtype=jnp.result_type(float))
-    square = jnp.asarray(sigma, type_of(x).dtype) ** 2
-    density = jnp.exp(-0.5 * x * x / square)
-    # The derivative of q exp(-x**2 / (2 sigma**2)) is (q' - q x / sigma**2) times the same.
-    q: list[Any] = [1.0]
-    for _ in range(order):
-        slope = [(i + 1) * c for i, c in enumerate(q[1:])] + [0.0, 0.0]
-        q = [a - b / square for a, b in zip(slope, [0.0, *q], strict=True)]
-    return density / density.sum() * functools.reduce(lambda total, c: total * x + c, q[::-1], jnp.zeros_like(x))
-
-
-@lenient
-def gaussian_filter1d(
-    input: ArrayLike,
-    sigma: ArrayLike,
-    axis: int = -1,
-    order: int = 0,
-    *,
-    mode: str = "reflect",
-    cval: ArrayLike = 0.0,
-    truncate: float = 4.0,
-    radius: int | None = None,
-) -> Array:
-    """The convolution along one axis with a Gaussian, or a derivative of it (as ``scipy.ndimage.gaussian_filter1d``).
-
-    Args:
-      input: array with at least one axis.
-      sigma: standard deviation in elements; it may be traced, and has a derivative, where `radius` is given.
-      axis: the axis of `input`.
-      order: the order of the derivative, 0 for none.
-      mode: what is outside of the array: 'reflect', the array reflected at its edge; 'mirror', at the centre of its
-        last element; 'nearest', the last element; 'wrap', the array again; 'constant', `cval`.
-      cval: the number outside of the array for mode 'constant'.
-      truncate: where the Gaussian ends, in standard deviations.
-      radius: where it ends in elements, in place of `truncate`.
-
-    Returns:
-      An array of the shape and dtype of `input`.
-
-    Raises:
-      AxisError: the axis number is out of range.
-      OptionError: an unknown mode, or a negative order or radius.
-      ConcretizationTypeError: `sigma` is traced, and `radius` is not given.
-
-    >>> [round(float(x), 3) for x in gaussian_filter1d(jnp.array([0.0, 0.0, 1.0, 0.0, 0.0]), 0.5)]
-    [0.0, 0.106, 0.787, 0.106, 0.0]
-    """
-    width: Any = sigma
-    reach = int(truncate * float(width) + 0.5) if radius is None else radius
-    if order < 0 or reach < 0:
-        raise OptionError(f"gaussian_filter1d: order={order}, radius={reach}", instead="numbers that are not negative")
-    return _one("gaussian_filter1d", input, _gaussian(sigma, order, reach), axis, mode, cval, 0, True)
-
-
-@lenient
-def gaussian_filter(
-    input: ArrayLike,
-    sigma: ArrayLike | Sequence[ArrayLike],
-    order: int | Sequence[int] = 0,
-    *,
-    mode: str | Sequence[str] = "reflect",
-    cval: ArrayLike = 0.0,
-    truncate: float = 4.0,
-    radius: int | Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-) -> Array:
-    """The convolution with a Gaussian along several axes (as ``scipy.ndimage.gaussian_filter``).
-
-    Args:
-      input: array with at least one axis.
-      sigma: standard deviations in elements, a number or one for each axis.
-      order: the orders of derivatives, a number or one for each axis.
-      mode: what is outside of the array: 'reflect', the array reflected at its edge; 'mirror', at the centre of its
-        last element; 'nearest', the last element; 'wrap', the array again; 'constant', `cval`.
-      cval: the number outside of the array for mode 'constant'.
-      truncate: where the Gaussian ends, in standard deviations.
-      radius: where it ends in elements, a number or one for each axis.
-      axes: the axes to filter; None are all.
-
-    Returns:
-      An array of the shape and dtype of `input`.
-
-    Raises:
-      OptionError: an unknown mode, or a negative order or radius.
-      ConcretizationTypeError: `sigma` is traced, and `radius` is not given.
-
-    >>> [round(float(x), 2) for x in gaussian_filter(jnp.eye(3), 1.0)[0]]
-    [0.5, 0.33, 0.17]
-    """
-    (x,) = map(jnp.asarray, check("gaussian_filter", input))
-    chosen = range(type_of(x).ndim) if axes is None else axes
-    each = [_for_each(v, len(chosen)) for v in (sigma, order, mode, radius)]
-    for axis, s, o, m, r in zip(chosen, *each, strict=True):
-        # SciPy skips axes of so small a sigma, whose Gaussian would divide by 0.
-        if not isinstance(s, int | float) or s > 1e-15:
-            x = gaussian_filter1d(x, s, axis, o, mode=m, cval=cval, truncate=truncate, radius=r)
-    return x
-
-
-def _for_each(value: Any, count: int) -> list[Any]:
-    several = isinstance(value, list | tuple) or (hasattr(value, "ndim") and value.ndim == 1)
-    return list(value) if several else [value] * count
-
-
 @lenient
 def uniform_filter1d(
     input: ArrayLike, size: int, axis: int = -1, *, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
@@ -327,19 +218,116 @@ def uniform_filter1d(
 
     Raises:
       AxisError: the axis number is out of range.
-      OptionError: an unknown mode, an origin outside, or a size that is not positive.
+      OptionError: an unknown mode, an origin outside of the neighbours, or a size that is not positive.
 
     >>> [round(float(x), 3) for x in uniform_filter1d(jnp.array([1.0, 2.0, 6.0]), 3)]
     [1.333, 3.0, 4.667]
     """
     (x,) = map(jnp.asarray, check("uniform_filter1d", input))
+    size = integer("uniform_filter1d", "size", size)
+    if size < 1:
+        raise OptionError(f"uniform_filter1d: size={size}", instead="a positive number")
     dtype = type_of(x).dtype
     wide = x if dtypes.kind(dtype) in "fc" else x.astype(jnp.promote_types(dtype, np.float32))
     ones = jnp.ones(size, jnp.promote_types(type_of(wide).dtype, np.float32))
-    return _back(_one("uniform_filter1d", wide, ones, axis, mode, cval, origin, False) / size, dtype)
+    return (_one("uniform_filter1d", wide, ones, axis, mode, cval, origin, False) / size).astype(dtype)
+
+
+def _gaussian(sigma: Any, order: int, radius: int) -> Any:
+    """The Gaussian at the integers, divided by its sum, times the polynomial of its derivative."""
+    x = jnp.arange(-radius, radius + 1, dtype=jnp.result_type(float))
+    square = jnp.asarray(sigma, type_of(x).dtype) ** 2
+    density = jnp.exp(-0.5 * x * x / square)
+    # The derivative of q exp(-x**2 / (2 sigma**2)) is (q' - q x / sigma**2) times the same.
+    q: list[Any] = [1.0]
+    for _ in range(order):
+        slope = [(i + 1) * c for i, c in enumerate(q[1:])] + [0.0, 0.0]
+        q = [a - b / square for a, b in zip(slope, [0.0, *q], strict=True)]
+    return density / density.sum() * lax.polynomial(x, q)
 
 
 @lenient
+@docs_from(uniform_filter1d)
+def gaussian_filter1d(
+    input: ArrayLike,
+    sigma: ArrayLike,
+    axis: int = -1,
+    order: int = 0,
+    *,
+    mode: str = "reflect",
+    cval: ArrayLike = 0.0,
+    truncate: float = 4.0,
+    radius: int | None = None,
+) -> Array:
+    """The convolution along one axis with a Gaussian, or a derivative of it (as ``scipy.ndimage.gaussian_filter1d``).
+
+    Args:
+      sigma: standard deviation in elements; it may be traced, and has a derivative, where `radius` is given.
+      order: the order of the derivative, 0 for none.
+      truncate: where the Gaussian ends, in standard deviations.
+      radius: where it ends in elements, in place of `truncate`.
+
+    Raises:
+      OptionError: an unknown mode, or a negative order or radius.
+      ConcretizationTypeError: `sigma` is traced, and `radius` is not given.
+
+    >>> [round(float(x), 3) for x in gaussian_filter1d(jnp.array([0.0, 0.0, 1.0, 0.0, 0.0]), 0.5)]
+    [0.0, 0.106, 0.787, 0.106, 0.0]
+    """
+    width: Any = sigma
+    reach = int(truncate * float(width) + 0.5) if radius is None else radius
+    if order < 0 or reach < 0:
+        raise OptionError(f"gaussian_filter1d: order={order}, radius={reach}", instead="numbers that are not negative")
+    return _one("gaussian_filter1d", input, _gaussian(sigma, order, reach), axis, mode, cval, 0, True)
+
+
+@lenient
+@docs_from(gaussian_filter1d)
+def gaussian_filter(
+    input: ArrayLike,
+    sigma: ArrayLike | Sequence[ArrayLike],
+    order: int | Sequence[int] = 0,
+    *,
+    mode: str | Sequence[str] = "reflect",
+    cval: ArrayLike = 0.0,
+    truncate: float = 4.0,
+    radius: int | Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+) -> Array:
+    """The convolution with a Gaussian along several axes (as ``scipy.ndimage.gaussian_filter``).
+
+    Args:
+      sigma: standard deviations in elements, a number or one for each axis.
+      order: the orders of derivatives, a number or one for each axis.
+      radius: where it ends in elements, a number or one for each axis.
+      axes: the axes to filter; None are all.
+
+    Raises:
+      ShapeError: `axes` has an axis twice, or a sequence does not have an element for each axis.
+
+    >>> [round(float(x), 2) for x in gaussian_filter(jnp.eye(3), 1.0)[0]]
+    [0.5, 0.33, 0.17]
+    """
+    (x,) = map(jnp.asarray, check("gaussian_filter", input))
+    for axis, s, o, m, r in _by_axis("gaussian_filter", x, axes, sigma, order, mode, radius):
+        # SciPy skips axes of so small a sigma, whose Gaussian would divide by 0.
+        if isinstance(s, Tracer) or float(s) > 1e-15:
+            x = gaussian_filter1d(x, s, axis, o, mode=m, cval=cval, truncate=truncate, radius=r)
+    return x
+
+
+def _by_axis(function: str, x: Any, axes: Any, *values: Any) -> Iterator[tuple[Any, ...]]:
+    """Each axis with its element of every value that is a sequence, and with the others."""
+    chosen = canonical_axes(axes, type_of(x).ndim, function)
+    columns = [list(v) if getattr(v, "ndim", isinstance(v, list | tuple)) else [v] * len(chosen) for v in values]
+    for column in columns:
+        if len(column) != len(chosen):
+            raise ShapeError(f"{function}: {len(column)} values for {len(chosen)} axes", instead="one for each axis")
+    return zip(chosen, *columns, strict=True)
+
+
+@lenient
+@docs_from(uniform_filter1d)
 def uniform_filter(
     input: ArrayLike,
     size: int | Sequence[int] = 3,
@@ -352,25 +340,17 @@ def uniform_filter(
     """The mean of neighbours along several axes (as ``scipy.ndimage.uniform_filter``).
 
     Args:
-      input: array with at least one axis.
       size: the number of elements, one for all axes or one for each.
-      mode: what is outside of the array: 'reflect', the array reflected at its edge; 'mirror', at the centre of its
-        last element; 'nearest', the last element; 'wrap', the array again; 'constant', `cval`.
-      cval: the number outside of the array for mode 'constant'.
       origin: by how many elements the centre is moved, a number or one for each axis.
       axes: the axes to filter; None are all.
 
-    Returns:
-      An array of the shape and dtype of `input`.
-
     Raises:
-      OptionError: an unknown mode, an origin outside, or a size that is not positive.
+      ShapeError: `axes` has an axis twice, or a sequence does not have an element for each axis.
 
     >>> [round(float(x)) for x in uniform_filter(jnp.eye(3) * 9)[0]]
     [5, 3, 1]
     """
     (x,) = map(jnp.asarray, check("uniform_filter", input))
-    chosen = range(type_of(x).ndim) if axes is None else axes
-    for axis, s, m, o in zip(chosen, *[_for_each(v, len(chosen)) for v in (size, mode, origin)], strict=True):
+    for axis, s, m, o in _by_axis("uniform_filter", x, axes, size, mode, origin):
         x = uniform_filter1d(x, s, axis, mode=m, cval=cval, origin=o)
     return x

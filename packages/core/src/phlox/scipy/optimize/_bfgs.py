@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._operands.checks import type_of
+from ._iteration import Iteration, iterate
 from ._line_search import Objective, Point, inner, line_search
-
-
-class Iteration(NamedTuple):
-    """What a step leaves behind: of either method, which keeps `memory`."""
-
-    x: Any
-    value: Any
-    gradient: Any
-    memory: Any
-    before: Any
-    converged: Any
-    status: Any
-    steps: Any
-    evaluations: Any
 
 
 def _updated(inverse: Any, s: Any, y: Any) -> Any:
@@ -51,12 +38,6 @@ def bfgs(
     size, dtype = type_of(x0).shape[0], type_of(x0).dtype
     maxiter = size * 200 if maxiter is None else maxiter
 
-    def small(gradient: Any) -> Any:
-        return jnp.linalg.norm(gradient, ord=norm) < gtol
-
-    def unfinished(state: Iteration) -> Any:
-        return ~state.converged & (state.status == 0) & (state.steps < maxiter)
-
     def step(state: Iteration) -> Iteration:
         direction = -jnp.dot(state.memory, state.gradient, precision=lax.Precision.HIGHEST)
         slope = inner(state.gradient, direction)
@@ -73,7 +54,6 @@ def bfgs(
             point.gradient,
             _updated(state.memory, moved, point.gradient - state.gradient),
             state.value,
-            small(point.gradient),
             jnp.where(search.status > 0, 2 + search.status, 0),
             state.steps + 1,
             state.evaluations + search.evaluations,
@@ -82,6 +62,5 @@ def bfgs(
     value, gradient = f(x0)
     # As in SciPy: with it the first trial step has a length of about 1.
     before = value + jnp.linalg.norm(gradient) / 2
-    state = Iteration(x0, value, gradient, jnp.eye(size, dtype=dtype), before, small(gradient), jnp.asarray(0), 0, 1)
-    last = lax.while_loop(unfinished, step, state)
-    return last._replace(status=jnp.where(last.converged, 0, jnp.where(last.status > 0, last.status, 1)))
+    state = Iteration(x0, value, gradient, jnp.eye(size, dtype=dtype), before, jnp.asarray(0), 0, 1)
+    return iterate(step, state, maxiter, norm, gtol)

@@ -13,7 +13,7 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ..._ir import dtypes
 from ..._operands.checks import type_of
-from ._bfgs import Iteration
+from ._iteration import Iteration, iterate
 from ._line_search import Objective, Point, inner, line_search
 
 
@@ -77,12 +77,6 @@ def lbfgs(
         maxiter = size * 200
     maxiter, maxfun, maxgrad = (np.inf if n is None else n for n in (maxiter, maxfun, maxgrad))
 
-    def small(gradient: Any) -> Any:
-        return jnp.linalg.norm(gradient, ord=norm) < gtol
-
-    def unfinished(state: Iteration) -> Any:
-        return ~state.converged & (state.status == 0) & (state.steps < maxiter)
-
     def step(state: Iteration) -> Iteration:
         # For complex x the direction of descent is the conjugate of JAX's gradient.
         direction = _times_inverse(state.memory, -jnp.conj(state.gradient))
@@ -100,21 +94,18 @@ def lbfgs(
             (state.value - point.value < ftol, 4),
         ]
         status = jnp.select([reason for reason, _ in reasons], [jnp.asarray(code) for _, code in reasons], 0)
-        converged = small(point.gradient)
         return Iteration(
             state.x + moved,
             point.value,
             point.gradient,
             _remember(state.memory, moved, point.gradient - state.gradient),
             state.value,
-            converged,
-            jnp.where(converged, 0, status),
+            status,
             steps,
             evaluations,
         )
 
     value, gradient = f(x0)
     history = History(jnp.zeros((maxcor, size), dtype), jnp.zeros((maxcor, size), dtype), jnp.zeros(maxcor, real))
-    state = Iteration(x0, value, gradient, history, value, small(gradient), jnp.asarray(0), 0, 1)
-    last = lax.while_loop(unfinished, step, state)
-    return last._replace(status=jnp.where(last.converged, 0, jnp.where(last.status > 0, last.status, 1)))
+    state = Iteration(x0, value, gradient, history, value, jnp.asarray(0), 0, 1)
+    return iterate(step, state, maxiter, norm, gtol)

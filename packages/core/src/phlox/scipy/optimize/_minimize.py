@@ -147,7 +147,7 @@ def minimize(
         last = chosen(f, to_dtype(x0, type_of(x0).dtype), **options)
         value = to_dtype(last.value, kinds[0])
         inverse = last.memory if chosen is bfgs else None
-        state = last.x, last.converged, last.status, value, last.gradient
+        state = last.x, to_dtype(last.status == 0, dtypes.bool_), last.status, value, last.gradient
         return OptimizeResults(*state, inverse, last.evaluations, last.evaluations, last.steps)
 
     return jit(run)(jnp.asarray(x0))

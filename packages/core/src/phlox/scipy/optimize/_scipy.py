@@ -41,10 +41,10 @@ _searches: dict[int, _Search] = {}
 class _Search:
     """One run of SciPy's `minimize`, in a thread that waits for values."""
 
-    def __init__(self, method: str, x0: Any, low: Any, high: Any, options: dict[str, Any]):
+    def __init__(self, method: str, gradients: bool, x0: Any, low: Any, high: Any, options: dict[str, Any]):
         self.points: SimpleQueue[Any] = SimpleQueue()
         self.values: SimpleQueue[Any] = SimpleQueue()
-        self.gradients = HOSTED[method.lower()][1]
+        self.gradients = gradients
         self.arguments = (
             method,
             np.array(x0, np.float64),
@@ -140,7 +140,7 @@ def hosted(method: str, objective: Callable[[Any], Any], x0: Any, bounds: Any, t
 
     def start(x0: Any, low: Any, high: Any) -> Any:
         number = next(_numbers)
-        _searches[number] = _Search(method, x0, low, high, chosen)
+        _searches[number] = _Search(method, gradients, x0, low, high, chosen)
         return _answer(number, aval.dtype)
 
     def proceed(number: Any, value: Any, *gradient: Any) -> Any:

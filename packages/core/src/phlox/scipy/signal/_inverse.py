@@ -94,7 +94,7 @@ def istft(
     dtype = dtypes.real_part(wide) if input_onesided else wide
     count = type_of(spectra).shape[frequency]
     default = 2 * (count - 1) if input_onesided else count
-    nperseg = integer("istft", "nperseg", nperseg) if nperseg else default
+    nperseg = default if nperseg is None else integer("istft", "nperseg", nperseg)
     if nperseg < 1:
         raise OptionError(f"istft: nperseg={nperseg}", instead="at least 1")
     if nfft is None:

@@ -13,7 +13,7 @@ from ... import numpy as jnp
 from ..._api.jit.jit import jit
 from ..._base.errors import OptionError, UnsupportedError
 from ..._base.strictness import lenient
-from ..._operands.checks import canonical_axis, type_of
+from ..._operands.checks import canonical_axis, check_one, type_of
 from ..._operands.promotion import promote_inexact
 from ...typing import Array, ArrayLike
 
@@ -68,7 +68,7 @@ def detrend(
         raise UnsupportedError(f"detrend: overwrite_data={overwrite_data!r}", instead="overwrite_data=None")
     if type not in ("constant", "linear"):
         raise OptionError(f"detrend: type={type!r}", instead="'linear' or 'constant'")
-    (data,) = promote_inexact(jnp.asarray(data))
+    (data,) = promote_inexact(jnp.asarray(check_one("detrend", data)))
     axis = canonical_axis(axis, type_of(data).ndim, "detrend")
     length = type_of(data).shape[axis]
     ends = None if type == "constant" else tuple(map(int, np.unique(np.r_[0, bp, length])))

@@ -52,7 +52,7 @@ def windowed(function: str, window: Any, nperseg: int | None, length: int, dtype
 
 
 def overlap(function: str, noverlap: int | None, nperseg: int) -> int:
-    """How many points neighbouring segments share."""
+    """The number of points that neighbouring segments share."""
     shared = nperseg // 2 if noverlap is None else integer(function, "noverlap", noverlap)
     if shared >= nperseg:
         raise OptionError(f"{function}: noverlap={shared}", instead=f"less than nperseg={nperseg}")

@@ -102,10 +102,10 @@ class Rotation(NamedTuple):
 
     @classmethod
     def concatenate(cls, rotations: Sequence[Rotation]) -> Rotation:
-        """Several sequences of rotations, one after another.
+        """The rotations of several objects, one after another.
 
         Args:
-          rotations: rotations that are arrays of quaternions.
+          rotations: single rotations, or arrays of them.
 
         Returns:
           One `Rotation` of them all.
@@ -114,7 +114,7 @@ class Rotation(NamedTuple):
         >>> len(Rotation.concatenate([several, several]))
         4
         """
-        return cls(jnp.concatenate([rotation.quat for rotation in rotations]))
+        return cls(jnp.concatenate([jnp.atleast_2d(rotation.quat) for rotation in rotations]))
 
     @classmethod
     @lenient
@@ -350,10 +350,10 @@ class Rotation(NamedTuple):
         # Gimbal lock: first and last axis coincide, so only a sum or a difference of their angles is known, and the
         # last one becomes 0.
         turn = jnp.where(aligned, 2 * total, 2 * rest * (1 if intrinsic else -1))
-        fallen = aligned | opposed
-        ends = [jnp.where(fallen, turn, 0), None, jnp.zeros_like(middle)]
-        angles[first] = jnp.where(fallen, ends[first], total - rest)
-        angles[third] = jnp.where(fallen, ends[third], total + rest)
+        is_gimbal_lock = aligned | opposed
+        ends = [turn, None, 0]
+        angles[first] = jnp.where(is_gimbal_lock, ends[first], total - rest)
+        angles[third] = jnp.where(is_gimbal_lock, ends[third], total + rest)
         if not symmetric:
             angles[third] = angles[third] * sign
             angles[1] = middle - math.pi / 2

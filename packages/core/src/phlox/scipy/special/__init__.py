@@ -2,7 +2,7 @@
 
 from ..._base.public_names import publish as _publish
 from ...nn._functions import logsumexp as logsumexp
-from ._bessel import bessel_jn as bessel_jn
+from ._bessel import bessel_jn as bessel_jn, i0 as i0, i0e as i0e, i1 as i1, i1e as i1e
 from ._elementary import (
     boxcox as boxcox,
     boxcox1p as boxcox1p,
@@ -37,7 +37,7 @@ from ._gamma import (
 )
 from ._harmonics import lpmn as lpmn, lpmn_values as lpmn_values, sph_harm_y as sph_harm_y
 from ._integrals import exp1 as exp1, expi as expi, expn as expn, fresnel as fresnel, sici as sici, spence as spence
-from ._normal import i0 as i0, i0e as i0e, i1 as i1, i1e as i1e, log_ndtr as log_ndtr, ndtr as ndtr, ndtri as ndtri
+from ._normal import log_ndtr as log_ndtr, ndtr as ndtr, ndtri as ndtri
 from ._series import hyp1f1 as hyp1f1, hyp2f1 as hyp2f1, zeta as zeta
 
 _publish(__name__)

@@ -1,9 +1,8 @@
-"""Bessel functions of the first kind of whole orders."""
+"""Bessel functions of the first kind, of whole orders, and modified ones of the orders 0 and 1."""
 
 from __future__ import annotations
 
 import functools
-import operator
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,11 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
-from ..._operands.checks import type_of
+from ..._base.docstrings import docs_from
+from ..._operands.checks import integer, type_of
+from ...numpy._elementwise import bessel
 from ...typing import Array, ArrayLike
-from ._shared import at_least_single
+from ._shared import at_least_single, real_inexact
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1, 2))
@@ -75,9 +76,62 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     >>> [round(float(y), 4) for y in bessel_jn(1.0, v=1)]
     [0.7652, 0.4401]
     """
-    order, count = operator.index(v), operator.index(n_iter)
+    order, count = integer("bessel_jn", "v", v), integer("bessel_jn", "n_iter", n_iter)
     (z,), dtype = at_least_single("bessel_jn", z)
     if order < 0:
         return jnp.zeros((0, *type_of(z).shape), dtype)
     # The recurrence has to start above the highest order that is returned.
     return _bessel_jn(z, order, max(count, order + 2)).astype(dtype)
+
+
+# --- modified Bessel functions --------------------------------------------------------------------------
+
+
+def i0e(x: ArrayLike) -> Array:
+    """exp(-abs(x)) * i0(x), elementwise (as ``scipy.special.i0e``).
+
+    Args:
+      x: real array of any shape; integers are converted to floats.
+
+    Returns:
+      An array of the shape and floating dtype of `x`.
+
+    Raises:
+      DtypeError: `x` is complex.
+
+    >>> round(float(i0e(0.0)), 3)
+    1.0
+    """
+    return lax.bessel_i0e(*real_inexact("i0e", x))
+
+
+@jit(inline=True)
+@docs_from(i0e)
+def i0(x: ArrayLike) -> Array:
+    """The modified Bessel function of the first kind of order 0, elementwise (as ``scipy.special.i0``).
+
+    >>> round(float(i0(0.0)), 3)
+    1.0
+    """
+    return bessel.i0(*real_inexact("i0", x))
+
+
+@docs_from(i0e)
+def i1e(x: ArrayLike) -> Array:
+    """exp(-abs(x)) * i1(x), elementwise (as ``scipy.special.i1e``).
+
+    >>> i1e(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return lax.bessel_i1e(*real_inexact("i1e", x))
+
+
+@jit(inline=True)
+@docs_from(i0e)
+def i1(x: ArrayLike) -> Array:
+    """The modified Bessel function of the first kind of order 1, elementwise (as ``scipy.special.i1``).
+
+    >>> i1(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return bessel.i1(*real_inexact("i1", x))

@@ -12,21 +12,13 @@ from ... import lax, numpy as jnp
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
-from ..._base.errors import DtypeError
 from ..._ir import dtypes
-from ..._operands.checks import check, type_of
+from ..._operands.checks import check, check_one, type_of
 from ..._operands.promotion import promote_inexact, promoted_inexact, to_dtype
 from ..._ops.elementwise.families import literal
 from ...nn._functions import log_softmax as nn_log_softmax, sigmoid, softmax as nn_softmax
 from ...typing import Array, ArrayLike
-
-
-def real_inexact(function: str, *args: Any) -> list[Array]:
-    """The operands promoted to one float dtype and rank. Raises `DtypeError` for complex numbers."""
-    operands = list(promoted_inexact(function, *args)) if len(args) > 1 else promote_inexact(*check(function, *args))
-    if dtypes.kind(type_of(operands[0]).dtype) == "c":
-        raise DtypeError(f"{function} does not accept {type_of(operands[0]).short}", instead="x.real or x.imag")
-    return operands
+from ._shared import polynomial, real_inexact
 
 
 def erf(x: ArrayLike) -> Array:
@@ -44,7 +36,7 @@ def erf(x: ArrayLike) -> Array:
     >>> erf(0.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    return lax.erf(*promote_inexact(*check("erf", x)))
+    return lax.erf(*real_inexact("erf", x))
 
 
 @docs_from(erf)
@@ -54,7 +46,7 @@ def erfc(x: ArrayLike) -> Array:
     >>> erfc(0.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    return lax.erfc(*promote_inexact(*check("erfc", x)))
+    return lax.erfc(*real_inexact("erfc", x))
 
 
 def erfinv(x: ArrayLike) -> Array:
@@ -72,7 +64,7 @@ def erfinv(x: ArrayLike) -> Array:
     >>> erfinv(0.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    return lax.erf_inv(*promote_inexact(*check("erfinv", x)))
+    return lax.erf_inv(*real_inexact("erfinv", x))
 
 
 def erfcinv(y: ArrayLike) -> Array:
@@ -119,7 +111,7 @@ def expit(x: ArrayLike) -> Array:
     >>> expit(0.0)
     Array(0.5, dtype=float32, weak_type=True)
     """
-    return sigmoid(x)
+    return sigmoid(check_one("expit", x))
 
 
 # A rule of its own, as through the quotient the derivative at 1 is 0 * inf = nan.
@@ -220,10 +212,13 @@ def entr(x: ArrayLike) -> Array:
     Returns:
       An array of the shape and floating dtype of `x`.
 
+    Raises:
+      DtypeError: `x` is complex.
+
     >>> entr(1.0)
     Array(-0., dtype=float32, weak_type=True)
     """
-    (x,) = promote_inexact(*check("entr", x))
+    (x,) = real_inexact("entr", x)
     return jnp.where(x < 0, -jnp.inf, -_xlogx(x))
 
 
@@ -258,7 +253,7 @@ def _outside_of_both(p: Any, q: Any, value: Any, at_zero: Any) -> Any:
 
 
 def _distance(p: Any, q: Any) -> tuple[Any, Any]:
-    """Where p / q is from 0.5 to 2, and p / q - 1 there, whose rounding error is relative."""
+    """The mask of p / q from 0.5 to 2, and p / q - 1 under it, whose rounding error is relative."""
     # Within this factor of two p - q is exact (Sterbenz), so log1p of the quotient keeps the digits that log(p / q)
     # loses.
     close = (p > 0.5 * q) & (p < 2 * q)
@@ -289,8 +284,7 @@ def _kl_div(p: Any, q: Any) -> Any:
     # Close to p = q the three terms cancel to q d**2 / 2; the series has this factor in front.
     near = jnp.abs(d) < 0.125
     d = jnp.where(near, d, 0)
-    series = functools.reduce(lambda total, c: total * d + literal(d, c), _NEAR_ONE, jnp.zeros_like(d))
-    series = q * (d * d * series)
+    series = q * (d * d * polynomial(d, _NEAR_ONE))
     return jnp.where(close & near, series, _rel_entr(p, q) + (q - p))
 
 
@@ -347,10 +341,8 @@ def _mean_of_powers(n: int, u: Any) -> Any:
     """The integral of s**n exp(s * u) over s from 0 to 1; the derivative is that for n + 1."""
     near = jnp.abs(u) < 1
     small, safe = jnp.where(near, u, 0), jnp.where(near, 1, u)
-    series = jnp.zeros_like(u)
     # 18 terms suffice for abs(u) < 1, as 1 / 18! is less than the rounding error of float64.
-    for k in reversed(range(18)):
-        series = series * small + 1 / (math.factorial(k) * (k + n + 1))
+    series = polynomial(small, [1 / (math.factorial(k) * (k + n + 1)) for k in reversed(range(18))])
     # Integration by parts gives the recurrence in n; its numerator cancels for small u, hence the series.
     before = jnp.expm1(safe) / safe if n == 1 else _mean_of_powers(n - 1, safe)
     return jnp.where(near, series, (jnp.exp(safe) - n * before) / safe)

@@ -46,18 +46,17 @@ def erfcx(x: ArrayLike) -> Array:
     out = chebyshev(ERFCX, t) / (1 + 2 * above)
     # erfcx(-x) = 2 exp(x**2) - erfcx(x). For x > 0 the square is not computed: it overflows, and inf in the branch that
     # is not selected makes the derivative nan.
-    low = jnp.where(x < 0, x, 0)
-    out = jnp.where(x < 0, 2 * _exp_square(low) - out, out)
+    mirrored = 2 * _exp_of_square(1, jnp.where((x < 0) & (x > -100), x, 0)) - out
+    out = jnp.where(x < 0, jnp.where(x > -100, mirrored, jnp.inf), out)
     return jnp.where(x == x, out, jnp.nan).astype(dtype)
 
 
-def _exp_square(x: Any) -> Any:
-    """exp(x**2); the square is of two parts, as its rounding error would be multiplied by its size."""
-    limited = jnp.where(jnp.abs(x) > 100, 0, x)
-    # Multiples of 1 / 16 up to 100 have 11 bits, so their squares are exact in float32 too.
-    high = jnp.round(limited * 16) / 16
-    rest = (limited - high) * (limited + high)
-    return jnp.where(jnp.abs(x) > 100, jnp.inf, jnp.exp(high * high) * jnp.exp(rest))
+def _exp_of_square(factor: float, x: Any) -> Any:
+    """exp(factor * x**2) for abs(x) <= 100, where the factor is a power of 2 or its negative."""
+    # The square is of two parts, as its rounding error would be multiplied by its size. Multiples of 1 / 16 up to 100
+    # have 11 bits, so their squares are exact in float32 too.
+    high = jnp.round(x * 16) / 16
+    return jnp.exp(factor * high * high) * jnp.exp(factor * (x - high) * (x + high))
 
 
 @jit(inline=True)
@@ -160,10 +159,7 @@ def _owens_t(h: Any, a: Any) -> Any:
     # Limited, as the square of a large height is inf, and inf * 0 is nan.
     squares = jnp.square(jnp.minimum(jnp.expand_dims(height, -1), 1e4))
     inside = jnp.exp(-0.5 * squares * u * u) / (1 + u * u)
-    # The exponential of a large number is of two factors, as the rounding error of the number is multiplied by it.
-    above = jnp.minimum(height, 1e2)
-    high = jnp.round(above * 16) / 16
-    outside = jnp.exp(-0.5 * high * high) * jnp.exp(-0.5 * (above - high) * (above + high))
+    outside = _exp_of_square(-0.5, jnp.minimum(height, 100))
     part = end * outside * jnp.sum(inside * (weights / (4 * math.pi)).astype(dtype), axis=-1)
     tail, beyond = 0.5 * lax.erfc(h * math.sqrt(0.5)), 0.5 * lax.erfc(height * math.sqrt(0.5))
     out = jnp.where(over, 0.5 * (tail + beyond) - tail * beyond - part, part)

@@ -6,7 +6,6 @@ in float32.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -21,10 +20,10 @@ from ..._base.docstrings import docs_from
 from ..._base.errors import UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
-from ..._operands.promotion import promote_inexact, promoted_inexact, to_dtype
+from ..._operands.promotion import promote_inexact, to_dtype
 from ...typing import Array, ArrayLike
-from ._elementary import real_inexact
 from ._gamma import STIRLING, betaln, complex_loggamma, gammasgn, log_beta, poles_cancel
+from ._shared import polynomial, real_inexact
 
 # gamma(2 + t) for t from 0 to 1 as a quotient of polynomials, highest power first, of Cephes (gamma.c)
 _NUMERATOR = [
@@ -48,7 +47,7 @@ _DENOMINATOR = [
 ]
 
 
-def _at_least_single(function: Callable[..., Any]) -> Callable[..., Any]:
+def _rounded_once(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of operands of one dtype, computed in float32 where that is narrower."""
 
     def computed(*operands: Any) -> Any:
@@ -64,14 +63,10 @@ def _is_double(x: Any) -> bool:
     return bool(type_of(x).dtype == dtypes.float64)
 
 
-def _polynomial(coefficients: list[float], x: Any) -> Any:
-    return functools.reduce(lambda total, c: total * x + c, coefficients)
-
-
 def _stirling_series(x: Any) -> Any:
     """log(gamma(x)) less Stirling's formula, for x from 8 (4 in float32) on"""
     inverse = 1 / x
-    return _polynomial(STIRLING if _is_double(x) else STIRLING[-4:], inverse * inverse) * inverse
+    return polynomial(inverse * inverse, STIRLING if _is_double(x) else STIRLING[-4:]) * inverse
 
 
 def _positive_gamma(x: Any) -> Any:
@@ -79,7 +74,7 @@ def _positive_gamma(x: Any) -> Any:
     edge, end = 8, 200 if _is_double(x) else 40
     small = jnp.where(x < edge, x, 2.0)
     share = small - jnp.floor(small)
-    out = _polynomial(_NUMERATOR, share) / _polynomial(_DENOMINATOR, share)
+    out = polynomial(share, _NUMERATOR) / polynomial(share, _DENOMINATOR)
     for k in range(1, edge - 2):
         # Down to the factor x - floor(x) + 2; the quotient is gamma there.
         out = out * jnp.where(small - k >= 2, small - k, 1.0)
@@ -101,7 +96,7 @@ def _at_whole_numbers(x: Any, value: Any) -> Any:
 
 
 @custom_jvp
-@_at_least_single
+@_rounded_once
 def _gamma(x: Any) -> Any:
     size = jnp.abs(x)
     positive = _at_whole_numbers(size, _positive_gamma(size))
@@ -153,7 +148,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """
     if exact:
         raise UnsupportedError("factorial with exact=True", instead="math.factorial")
-    (n,) = promote_inexact(*check("factorial", n))
+    (n,) = real_inexact("factorial", n)
     out = jnp.where(n < 0, 0, _factorial(jnp.where(n < 0, 0, n)))
     return to_dtype(out, type_of(n).dtype, type_of(n).weak_type)
 
@@ -182,17 +177,17 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     >>> round(float(comb(4, 2)), 3)
     6.0
     """
-    N, k = promoted_inexact("comb", N, k)
+    N, k = real_inexact("comb", N, k)
     if repetition:
         return jnp.where((k == 0) & (N >= 0), 1.0, comb(N + k - 1, k))
-    there = (k <= N) & (N >= 0) & (k >= 0)
+    is_inside = (k <= N) & (N >= 0) & (k >= 0)
     # Outside of the triangle the gamma functions have poles; 0 takes their place, so that derivatives are finite.
-    out = jnp.where(there, _comb(jnp.where(there, N, 0.0), jnp.where(there, k, 0.0)), 0.0)
+    out = jnp.where(is_inside, _comb(jnp.where(is_inside, N, 0.0), jnp.where(is_inside, k, 0.0)), 0.0)
     return to_dtype(out, type_of(N).dtype, type_of(N).weak_type)
 
 
 @custom_jvp
-@_at_least_single
+@_rounded_once
 def _comb(n: Any, k: Any) -> Any:
     least = jnp.minimum(k, n - k)
     out = _poch(n - least + 1, least) / _factorial(least)
@@ -238,7 +233,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
 
 
 @custom_jvp
-@_at_least_single
+@_rounded_once
 def _poch(z: Any, m: Any) -> Any:
     total = z + m
     # gamma multiplies the rounding error of the sum by its logarithmic derivative, roughly log(total).
@@ -276,7 +271,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 @custom_jvp
-@_at_least_single
+@_rounded_once
 def _beta(a: Any, b: Any) -> Any:
     low, high = jnp.minimum(a, b), jnp.maximum(a, b)
     out = _gamma(low) / _poch(high, low)

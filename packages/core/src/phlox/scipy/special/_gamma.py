@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 from typing import Any
 
 import numpy as np
@@ -14,9 +12,9 @@ from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, OptionError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, integer, type_of
-from ..._operands.promotion import promote_inexact, promoted_inexact
+from ..._operands.promotion import promote_inexact
 from ...typing import Array, ArrayLike
-from ._elementary import real_inexact
+from ._shared import polynomial, real_inexact
 
 
 @jit(inline=True)
@@ -89,7 +87,7 @@ def complex_loggamma(z: Any) -> Any:
     near = jnp.abs(right) < 8
     far = jnp.where(near, right + 8, right)
     inverse = 1 / far
-    series = functools.reduce(lambda total, c: total * inverse * inverse + c, STIRLING) * inverse
+    series = polynomial(inverse * inverse, STIRLING) * inverse
     value = (far - 0.5) * jnp.log(far) - far + 0.5 * np.log(2 * np.pi).item() + series
     small = jnp.where(near, right, 1)
     # Logarithms of pairs of factors: each factor has an argument below pi / 2, so a pair stays on the principal branch,
@@ -147,7 +145,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     >>> round(float(betaln(1.0, 1.0)), 3)
     0.0
     """
-    return log_beta(*promoted_inexact("betaln", a, b))
+    return log_beta(*real_inexact("betaln", a, b))
 
 
 def log_beta(a: Any, b: Any) -> Any:
@@ -216,7 +214,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(betainc(1.0, 1.0, 0.5)), 3)
     0.5
     """
-    return lax.betainc(*promoted_inexact("betainc", a, b, x))
+    return lax.betainc(*real_inexact("betainc", a, b, x))
 
 
 @docs_from(gammaln)
@@ -229,7 +227,7 @@ def digamma(x: ArrayLike) -> Array:
     >>> round(float(digamma(1.0)), 3)
     -0.577
     """
-    return lax.digamma(*promote_inexact(*check("digamma", x)))
+    return lax.digamma(*real_inexact("digamma", x))
 
 
 @jit(inline=True)
@@ -272,7 +270,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     >>> gammainc(1.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    a, x = promoted_inexact("gammainc", a, x)
+    a, x = real_inexact("gammainc", a, x)
     return _at_limits(lax.igamma(a, x), a, x, 0)
 
 
@@ -287,7 +285,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     >>> gammaincc(1.0, 0.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    a, x = promoted_inexact("gammaincc", a, x)
+    a, x = real_inexact("gammaincc", a, x)
     return _at_limits(lax.igammac(a, x), a, x, 1)
 
 
@@ -316,7 +314,7 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     0.0
     """
     size = integer("multigammaln", "d", d)
-    a, d = promote_inexact(*check("multigammaln", a, d))
+    a, d = real_inexact("multigammaln", a, d)
     halves = np.arange(size) / 2
     terms = gammaln(jnp.expand_dims(a, -1) - halves.astype(type_of(a).dtype))
     return jnp.sum(terms, axis=-1) + 0.25 * d * (d - 1) * np.log(np.pi).item()
@@ -337,7 +335,7 @@ def bernoulli(n: int) -> Array:
     >>> bernoulli(2)
     Array([ 1.        , -0.5       ,  0.16666667], dtype=float32)
     """
-    count = operator.index(n)
+    count = integer("bernoulli", "n", n)
     if count < 0:
         raise OptionError(f"bernoulli: n={count}")
     first = jnp.array([1, -1 / 2, 1 / 6])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,12 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, ShapeError, UnsupportedError
 from ..._ir import dtypes
-from ..._operands.checks import check_one, type_of
+from ..._operands.checks import check, check_one, integer, type_of
 from ...typing import Array
 
 
 def _points(function: str, m: Any, n: Any, z: Any) -> tuple[int, Any]:
-    m, n, z = operator.index(m), operator.index(n), check_one(function, z)
+    m, n, z = integer(function, "m", m), integer(function, "n", n), check_one(function, z)
     if type_of(z).dtype not in (np.float32, np.float64):
         raise DtypeError(f"{function}: z must be float32 or float64, got {type_of(z).short}")
     if type_of(z).ndim != 1:
@@ -143,9 +142,10 @@ def sph_harm_y(
     """
     if diff_n is not None:
         raise UnsupportedError(f"sph_harm_y: diff_n={diff_n!r} is not there", instead="phlox.grad")
+    n, m, theta, phi = check("sph_harm_y", n, m, theta, phi)
     # The values of `n` are known here even where jit traces the other arguments.
-    size = int(np.max(n, initial=0)) if n_max is None else operator.index(n_max)
-    n, m, theta, phi = (jnp.asarray(check_one("sph_harm_y", x)) for x in (n, m, theta, phi))
+    size = int(np.max(n, initial=0)) if n_max is None else integer("sph_harm_y", "n_max", n_max)
+    n, m, theta, phi = map(jnp.asarray, (n, m, theta, phi))
     # Integers count as the default float, as in jax; there are no complex numbers of half precision.
     kinds = [x.dtype if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.result_type(float) for x in (theta, phi)]
     dtype = jnp.promote_types(jnp.promote_types(*kinds), jnp.float32)

@@ -12,17 +12,16 @@ from ... import lax, numpy as jnp
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
-from ..._base.errors import DtypeError, UnsupportedError
+from ..._base.errors import UnsupportedError
 from ..._ir import dtypes
-from ..._operands.checks import check, check_one, type_of
-from ..._operands.promotion import promoted_inexact
+from ..._operands.checks import check_one, type_of
 from ...numpy._elementwise.angles import sine_quotient
 from ...typing import Array, ArrayLike
-from ._shared import at_least_single, chebyshev
+from ._shared import at_least_single, chebyshev, single_or_double
 from ._tables import (
     CI_MIDDLE,
     CI_ROOT,
-    CI_ROOT_REST,
+    CI_ROOT_LOW,
     CI_ROOTS,
     CI_SMALL,
     E1_LARGE,
@@ -32,7 +31,7 @@ from ._tables import (
     EI_24,
     EI_48,
     EI_ROOT,
-    EI_ROOT_REST,
+    EI_ROOT_LOW,
     EI_SMALL,
     FRESNEL_C,
     FRESNEL_F,
@@ -83,7 +82,7 @@ _exp1.defjvps(lambda t, out, x: -t * jnp.exp(-x) / x)
 @custom_jvp
 def _expi(x: Any) -> Any:
     y = jnp.where((x > 0) & (x <= 6), x, 1)
-    small = _from_root(y, chebyshev(EI_SMALL, y / 3 - 1), EI_ROOT, EI_ROOT_REST)
+    small = _from_root(y, chebyshev(EI_SMALL, y / 3 - 1), EI_ROOT, EI_ROOT_LOW)
     inverse = 1 / jnp.maximum(x, 6)
     large = chebyshev(EI_48, 96 * jnp.minimum(inverse, 1 / 48) - 1)
     for edge, table in ((24, EI_24), (12, EI_12), (6, EI_6)):
@@ -172,6 +171,7 @@ def _expn_fraction(n: Any, x: Any) -> Any:
     return jnp.exp(-x) / tail
 
 
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
 @jit(inline=True)
 def _expn(n: Any, x: Any) -> Any:
     small = _expn_series(n, jnp.where((x > 0) & (x <= 1), x, 1))
@@ -180,20 +180,15 @@ def _expn(n: Any, x: Any) -> Any:
     # En(0) = 1 / (n - 1), and E0(x) = exp(-x) / x.
     out = jnp.where(x == 0, jnp.where(n > 1, 1 / jnp.where(n > 1, n - 1, 1), jnp.inf), out)
     out = jnp.where(n == 0, jnp.exp(-x) / x, out)
-    return jnp.where((n >= 0) & (x >= 0), out, jnp.nan)
+    return jnp.where((n >= 0) & (n == jnp.floor(n)) & (x >= 0), out, jnp.nan)
 
 
-@functools.partial(custom_jvp, nondiff_argnums=(0,))
-def _expn_rule(n: Any, x: Any) -> Any:
-    return _expn(n, x)
-
-
-@_expn_rule.defjvp
+@_expn.defjvp
 def _expn_jvp(n: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
     (x,), (t,) = primals, tangents
     # E(-1) is the derivative of E0.
-    below = jnp.where(n == 0, jnp.exp(-x) * (1 + x) / (x * x), _expn_rule(jnp.maximum(n - 1, 0), x))
-    return _expn_rule(n, x), -t * below
+    below = jnp.where(n == 0, jnp.exp(-x) * (1 + x) / (x * x), _expn(jnp.maximum(n - 1, 0), x))
+    return _expn(n, x), -t * below
 
 
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
@@ -204,7 +199,8 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
       x: real array that broadcasts with `n`; integers are converted to floats.
 
     Returns:
-      An array of the broadcast shape, of the promoted floating dtype; nan where an argument is negative.
+      An array of the broadcast shape, of the promoted floating dtype; nan where an argument is
+      negative, or `n` is not whole.
 
     Raises:
       DtypeError: an argument is complex.
@@ -214,7 +210,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """
     (n, x), dtype = at_least_single("expn", n, x)
     n, x = jnp.broadcast_arrays(lax.stop_gradient(n), x)
-    return _expn_rule(n, x).astype(dtype)
+    return _expn(n, x).astype(dtype)
 
 
 # --- sine and cosine integrals --------------------------------------------------------------------------
@@ -227,7 +223,7 @@ def _sici(x: Any) -> tuple[Any, Any]:
     t = near * near / 32 - 1
     si = near * chebyshev(SI_SMALL, t)
     slope = (near + CI_ROOT) * chebyshev(CI_SMALL, t)
-    ci = _from_root(near, slope, CI_ROOT, CI_ROOT_REST)
+    ci = _from_root(near, slope, CI_ROOT, CI_ROOT_LOW)
     middle = jnp.clip(size, 2.5, 8)
     product = chebyshev(CI_MIDDLE, (middle - 5.25) / 2.75)
     # The zeros are factors, so that values close to them are relatively accurate.
@@ -389,8 +385,4 @@ def spence(x: ArrayLike) -> Array:
     >>> round(float(spence(2.0)), 4)
     -0.8225
     """
-    (x,) = check("spence", x)
-    if type_of(x).dtype not in (np.float32, np.float64):
-        raise DtypeError(f"spence takes float32 or float64, got {type_of(x).short}")
-    (x,) = promoted_inexact("spence", x)
-    return _spence(jnp.asarray(x, type_of(x).dtype))
+    return _spence(single_or_double("spence", x))

@@ -1,4 +1,4 @@
-"""The normal distribution function, its logarithm and its inverse; Bessel functions."""
+"""The normal distribution function, its logarithm and its inverse."""
 
 from __future__ import annotations
 
@@ -11,19 +11,9 @@ from ... import lax, numpy as jnp
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
-from ..._base.errors import ArgumentError, DtypeError, OptionError
-from ..._operands.checks import check, check_one, type_of
-from ..._operands.promotion import promote_inexact
-from ...numpy._elementwise import bessel
+from ..._base.errors import ArgumentError, OptionError
 from ...typing import Array, ArrayLike
-
-
-def _float(function: str, x: Any) -> Any:
-    x = check_one(function, x)
-    x = jnp.asarray(x)
-    if x.dtype not in (np.float32, np.float64):
-        raise DtypeError(f"{function} takes float32 or float64, got {type_of(x).short}")
-    return x
+from ._shared import single_or_double
 
 
 @jit(inline=True)
@@ -42,7 +32,7 @@ def ndtr(x: ArrayLike) -> Array:
     >>> ndtr(0.0)
     Array(0.5, dtype=float32)
     """
-    return _ndtr(_float("ndtr", x))
+    return _ndtr(single_or_double("ndtr", x))
 
 
 def _ndtr(x: Any) -> Any:
@@ -74,7 +64,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
         raise ArgumentError(f"log_ndtr: series_order={series_order!r} must be an integer")
     if not 0 <= series_order <= 30:
         raise OptionError(f"log_ndtr: series_order={series_order}", instead="0 to 30")
-    return _log_ndtr(_float("log_ndtr", x), series_order)
+    return _log_ndtr(single_or_double("log_ndtr", x), series_order)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
@@ -157,7 +147,7 @@ def ndtri(p: ArrayLike) -> Array:
     >>> ndtri(0.5)
     Array(0., dtype=float32)
     """
-    return _ndtri(_float("ndtri", p))
+    return _ndtri(single_or_double("ndtri", p))
 
 
 @custom_jvp
@@ -185,58 +175,3 @@ def _ndtri(p: Any) -> Any:
 
 # 1 divided by the normal density at the result
 _ndtri.defjvps(lambda t, x, p: t * np.sqrt(2 * np.pi).item() * jnp.exp(x * x / 2))
-
-
-# --- Bessel functions -----------------------------------------------------------------------------------
-
-
-def i0e(x: ArrayLike) -> Array:
-    """exp(-abs(x)) * i0(x), elementwise (as ``scipy.special.i0e``).
-
-    Args:
-      x: real array of any shape; integers are converted to floats.
-
-    Returns:
-      An array of the shape and floating dtype of `x`.
-
-    Raises:
-      DtypeError: `x` is complex.
-
-    >>> round(float(i0e(0.0)), 3)
-    1.0
-    """
-    return lax.bessel_i0e(*promote_inexact(*check("i0e", x)))
-
-
-@jit(inline=True)
-@docs_from(i0e)
-def i0(x: ArrayLike) -> Array:
-    """The modified Bessel function of the first kind of order 0, elementwise (as ``scipy.special.i0``).
-
-    >>> round(float(i0(0.0)), 3)
-    1.0
-    """
-    (x,) = promote_inexact(*check("i0", x))
-    return bessel.i0(x)
-
-
-@docs_from(i0e)
-def i1e(x: ArrayLike) -> Array:
-    """exp(-abs(x)) * i1(x), elementwise (as ``scipy.special.i1e``).
-
-    >>> i1e(0.0)
-    Array(0., dtype=float32, weak_type=True)
-    """
-    return lax.bessel_i1e(*promote_inexact(*check("i1e", x)))
-
-
-@jit(inline=True)
-@docs_from(i0e)
-def i1(x: ArrayLike) -> Array:
-    """The modified Bessel function of the first kind of order 1, elementwise (as ``scipy.special.i1``).
-
-    >>> i1(0.0)
-    Array(0., dtype=float32, weak_type=True)
-    """
-    (x,) = promote_inexact(*check("i1", x))
-    return bessel.i1(x)

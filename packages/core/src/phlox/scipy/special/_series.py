@@ -13,9 +13,8 @@ from ..._api.jit.jit import jit
 from ..._base.errors import UnsupportedError
 from ..._operands.checks import type_of
 from ...typing import Array, ArrayLike
-from ._elementary import real_inexact
 from ._gamma import gammaln, gammasgn
-from ._shared import at_least_single
+from ._shared import at_least_single, real_inexact
 
 # --- zeta -----------------------------------------------------------------------------------------------
 
@@ -102,7 +101,7 @@ def _sum(term: Callable[[Any, Any], Any], start: Any, most: int) -> Any:
 
 
 def _either(masks: list[Any]) -> Any:
-    """Where one of the masks is set."""
+    """The union of the masks."""
     out = masks[0]
     for mask in masks[1:]:
         out = out | mask

@@ -1,4 +1,4 @@
-"""What special functions share: arguments in at least single precision, and Chebyshev series."""
+"""Promotion and checks of the operands of special functions, polynomials and Chebyshev series."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from ... import numpy as jnp
+from ... import lax, numpy as jnp
+from ..._base.errors import DtypeError
 from ..._ir import dtypes
-from ..._operands.checks import type_of
+from ..._operands.checks import check, check_one, type_of
+from ..._operands.promotion import promote_inexact, promoted_inexact
 from ...typing import Array
-from ._elementary import real_inexact
+
+
+def real_inexact(function: str, *args: Any) -> list[Array]:
+    """The operands promoted to one float dtype and rank. Raises `DtypeError` for complex numbers."""
+    operands = list(promoted_inexact(function, *args)) if len(args) > 1 else promote_inexact(*check(function, *args))
+    if dtypes.kind(type_of(operands[0]).dtype) == "c":
+        raise DtypeError(f"{function} does not accept {type_of(operands[0]).short}", instead="x.real or x.imag")
+    return operands
 
 
 def at_least_single(function: str, *args: Any) -> tuple[list[Array], Any]:
@@ -20,6 +29,19 @@ def at_least_single(function: str, *args: Any) -> tuple[list[Array], Any]:
     dtype = type_of(operands[0]).dtype
     wide = np.dtype("float32") if dtypes.kind(dtype) == "f" and dtype.itemsize < 4 else dtype
     return [jnp.asarray(x, wide) for x in operands], dtype
+
+
+def single_or_double(function: str, x: Any) -> Array:
+    """The operand as an array without weak type. Raises `DtypeError` unless it is float32 or float64."""
+    x = jnp.asarray(check_one(function, x))
+    if x.dtype not in (np.float32, np.float64):
+        raise DtypeError(f"{function} takes float32 or float64, got {type_of(x).short}")
+    return x
+
+
+def polynomial(x: Any, coefficients: Sequence[float]) -> Array:
+    """The polynomial with these coefficients, highest power first, by Horner's rule without a loop."""
+    return lax.polynomial(x, coefficients[::-1], unroll=len(coefficients))
 
 
 def chebyshev(coefficients: Sequence[float], t: Any) -> Any:

@@ -55,10 +55,10 @@ E1_LARGE = (
     -4.617388988712924e-15, 1.4827103482893693e-15, -4.841672496239229e-16, 1.6062155757002903e-16,
     -5.408917538957171e-17, 1.847470159346898e-17, -6.395830792759095e-18,
 )
-#: where expi is 0
+#: the zero of expi
 EI_ROOT = 0.3725074107813666
-#: what the number above lacks
-EI_ROOT_REST = 1.3140183414386028e-17
+#: its low-order part, less than half a unit of float64
+EI_ROOT_LOW = 1.3140183414386028e-17
 #: (expi(x) - log(x / EI_ROOT)) / (x - EI_ROOT) from 0 to 6
 EI_SMALL = (
     5.257958226943482, 6.004639395661629, 2.469688170948231, 0.7902956029932626, 0.2071548491532639,
@@ -97,10 +97,10 @@ EI_48 = (
     1.3931421596912e-09, 5.108132848770682e-11, 2.251871069398116e-12, 1.1717193052565767e-13, 7.102165089449786e-15,
     4.968725666498446e-16, 3.988627092302658e-17, 3.66433176083224e-18,
 )
-#: where ci is 0
+#: the first zero of ci
 CI_ROOT = 0.6165054856207163
-#: what the number above lacks
-CI_ROOT_REST = -4.209920321433186e-17
+#: its low-order part, less than half a unit of float64
+CI_ROOT_LOW = -4.209920321433186e-17
 #: si(x) / x for abs(x) <= 8, in x**2
 SI_SMALL = (
     0.41548949217743547, -0.3429237403666032, 0.17082268233517436, -0.057026304028778146, 0.011912023107808686,
@@ -115,7 +115,7 @@ CI_SMALL = (
     1.4960761312818094e-09, -4.932167696538849e-11, 1.3639213840553036e-12, -3.209427469384461e-14,
     6.504910656394342e-16, -1.1475716146276172e-17,
 )
-#: where ci is 0 for the second and the third time, and what these numbers lack
+#: the second and the third zero of ci, each with its low-order part
 CI_ROOTS = ((3.3841804225511862, 1.972125462363411e-16), (6.427047744050369, -1.8747970603033628e-16))
 #: ci(x) / ((x - second root) (x - third root)) from 2.5 to 8
 CI_MIDDLE = (

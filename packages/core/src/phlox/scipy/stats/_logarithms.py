@@ -1,4 +1,4 @@
-"""Logarithms of complements, accurate at both ends."""
+"""Logarithms of complements and of binomial coefficients, without cancellation."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import numpy as jnp
 from ...nn._activations import log1mexp
+from ..special import betaln
 
 
 def log1mexpexp(z: Any) -> Any:
@@ -13,6 +14,13 @@ def log1mexpexp(z: Any) -> Any:
     # log(1 - exp(-u)) = log(u) - u / 2 + O(u**2), and u = exp(z) is less than 5e-8 here.
     small = z < -17
     return jnp.where(small, z - 0.5 * jnp.exp(z), log1mexp(jnp.exp(jnp.where(small, 0, z))))
+
+
+def log_comb(n: Any, k: Any) -> Any:
+    """The logarithm of the number of ways to choose k of n things."""
+    # comb(n, k) is 1 / ((n + 1) B(n - k + 1, k + 1)). betaln does not cancel for large n, as the difference of three
+    # gammaln does; at both ends the logarithm is exactly 0.
+    return jnp.where((k == 0) | (k == n), 0, -jnp.log1p(n) - betaln(n - k + 1, k + 1))
 
 
 def log_share(share: Any, other: Any) -> Any:

@@ -18,24 +18,25 @@ from ...typing import Array, ArrayLike
 
 
 class ModeResult(NamedTuple):
-    """What `mode` returns: the values and their counts."""
+    """The most frequent values and their counts, the result of `mode`."""
 
     mode: Any
     count: Any
 
 
-def _propagate_only(function: str, nan_policy: str) -> None:
+def _check_nan_policy(function: str, nan_policy: str, *supported: str) -> None:
+    instead = " or ".join(f"nan_policy={policy!r}" for policy in supported)
     if nan_policy not in ("propagate", "omit", "raise"):
-        raise OptionError(f"{function}: there is no nan_policy={nan_policy!r}", instead="nan_policy='propagate'")
-    if nan_policy != "propagate":
+        raise OptionError(f"{function}: there is no nan_policy={nan_policy!r}", instead=instead)
+    if nan_policy not in supported:
         raise UnsupportedError(
             f"{function}: nan_policy={nan_policy!r} depends on values, which are not known while a program is traced",
-            instead="nan_policy='propagate'",
+            instead=instead,
         )
 
 
 def _starts(x: Any, axis: int, equal_nan: bool) -> Any:
-    """Where runs of equal elements begin in a sorted array."""
+    """The mask of the elements of a sorted array at which a run of equal ones begins."""
     before, after = (lax.slice_in_dim(x, i, i + type_of(x).shape[axis] - 1, axis=axis) for i in (0, 1))
     new = after != before
     # nan is unequal to itself, so that each would begin a run of its own.
@@ -68,7 +69,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     ModeResult(mode=Array(4, dtype=int32), count=Array(2, dtype=int32))
     """
     x = jnp.atleast_1d(check_one("mode", a))
-    _propagate_only("mode", nan_policy)
+    _check_nan_policy("mode", nan_policy, "propagate")
     rank = type_of(x).ndim
     if axis is None:
         x, place = jnp.ravel(x), 0
@@ -118,7 +119,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
     Array([1. , 3.5, 2. , 3.5], dtype=float32)
     """
     x = check_one("rankdata", a)
-    _propagate_only("rankdata", nan_policy)
+    _check_nan_policy("rankdata", nan_policy, "propagate")
     if method not in ("average", "min", "max", "dense", "ordinal"):
         raise OptionError(f"rankdata: there is no method={method!r}", instead="average, min, max, dense or ordinal")
     if axis is None:
@@ -171,19 +172,19 @@ def sem(
 
     Raises:
       OptionError: `nan_policy` is unknown.
+      UnsupportedError: `nan_policy` is 'raise'.
       AxisError: the axis number is out of range.
 
     >>> round(float(sem(np.array([2.0, 4.0, 1.0, 4.0]))), 3)
     0.75
     """
     (x,) = promote_inexact(*check("sem", a))
+    _check_nan_policy("sem", nan_policy, "propagate", "omit")
     if nan_policy == "propagate":
         size = type_of(x).size if axis is None else type_of(x).shape[canonical_axis(axis, type_of(x).ndim, "sem")]
         out = jnp.std(x, axis, ddof=ddof, keepdims=keepdims)
         root = jnp.sqrt(size.as_value()) if is_symbolic(size) else np.sqrt(size)
         return out / root.astype(type_of(out).dtype)
-    if nan_policy != "omit":
-        raise OptionError(f"sem: there is no nan_policy={nan_policy!r}", instead="'propagate' or 'omit'")
     number = jnp.sum(~jnp.isnan(x), axis, keepdims=keepdims)
     out = jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims)
     return out / jnp.sqrt(number).astype(type_of(out).dtype)

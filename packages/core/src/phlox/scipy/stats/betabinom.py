@@ -9,6 +9,7 @@ from ..._base.public_names import publish
 from ...typing import ArrayLike
 from ..special import betaln
 from ._distribution import distribution
+from ._logarithms import log_comb
 
 __all__ = ["logpmf", "pmf"]
 
@@ -27,10 +28,7 @@ def _log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
     k = jnp.floor(k)
     inside = (k >= 0) & (k <= n)
     y, m = jnp.where(inside, k, 0), jnp.where(inside, n, 1)
-    # The binomial coefficient is 1 / ((m + 1) B(m - y + 1, y + 1)). betaln does not cancel for large m, as the
-    # difference of three gammaln does; at both ends the logarithm is exactly 0.
-    ways = jnp.where((y == 0) | (y == m), 0, -jnp.log1p(m) - betaln(m - y + 1, y + 1))
-    out = jnp.where(inside, ways + betaln(y + a, m - y + b) - betaln(a, b), -jnp.inf)
+    out = jnp.where(inside, log_comb(m, y) + betaln(y + a, m - y + b) - betaln(a, b), -jnp.inf)
     return jnp.where((n >= 0) & (a > 0) & (b > 0) & (k == k), out, jnp.nan)
 
 

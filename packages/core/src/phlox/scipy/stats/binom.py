@@ -7,8 +7,9 @@ from typing import Any
 from ... import numpy as jnp
 from ..._base.public_names import publish
 from ...typing import ArrayLike
-from ..special import betaln, xlog1py, xlogy
+from ..special import xlog1py, xlogy
 from ._distribution import distribution
+from ._logarithms import log_comb
 
 __all__ = ["logpmf", "pmf"]
 
@@ -26,10 +27,7 @@ def binom(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Any:
 def _log_mass(k: Any, n: Any, p: Any) -> Any:
     inside = (k >= 0) & (k <= n)
     y, m = jnp.where(inside, k, 0), jnp.where(inside, n, 1)
-    # The binomial coefficient is 1 / ((m + 1) B(m - y + 1, y + 1)). betaln does not cancel for large m, as the
-    # difference of three gammaln does; at both ends the logarithm is exactly 0.
-    ways = jnp.where((y == 0) | (y == m), 0, -jnp.log1p(m) - betaln(m - y + 1, y + 1))
-    out = jnp.where(inside, ways + xlogy(y, p) + xlog1py(m - y, -p), -jnp.inf)
+    out = jnp.where(inside, log_comb(m, y) + xlogy(y, p) + xlog1py(m - y, -p), -jnp.inf)
     return jnp.where((n >= 0) & (p >= 0) & (p <= 1) & (k == k), out, jnp.nan)
 
 

@@ -9,6 +9,7 @@ from ..._base.public_names import publish
 from ...typing import ArrayLike
 from ._distribution import distribution
 from ._logarithms import log1mexpexp
+from .gumbel_r import log_density, probability
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -18,23 +19,14 @@ def gumbel_l(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """The Gumbel distribution of minima."""
 
 
-def _log_density(z: Any, scale: Any) -> Any:
-    # At infinity z - exp(z) would be inf - inf.
-    return jnp.where(z == jnp.inf, -jnp.inf, jnp.where(z == jnp.inf, 0, z) - jnp.exp(z) - jnp.log(scale))
-
-
-def _probability(p: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
-    """The parameters of `ppf`."""
-
-
-logpdf = gumbel_l.logpdf(_log_density, result=-1.149)
+logpdf = gumbel_l.logpdf(lambda z, scale: log_density(-z, scale), result=-1.149)
 pdf = gumbel_l.pdf(result=0.317)
 cdf = gumbel_l.cdf(lambda z: -jnp.expm1(-jnp.exp(z)), result=0.808)
 logcdf = gumbel_l.logcdf(log1mexpexp, result=-0.214)
 sf = gumbel_l.sf(lambda z: jnp.exp(-jnp.exp(z)), result=0.192)
 logsf = gumbel_l.logsf(lambda z: -jnp.exp(z), result=-1.649)
 ppf = gumbel_l.ppf(
-    _probability, lambda p, loc, scale: loc + scale * jnp.log(-jnp.log1p(-p)), example="0.3", result=-1.031
+    probability, lambda p, loc, scale: loc + scale * jnp.log(-jnp.log1p(-p)), example="0.3", result=-1.031
 )
 
 publish(__name__)

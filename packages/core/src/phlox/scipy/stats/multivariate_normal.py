@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ... import lax, numpy as jnp
+from ..._base.docstrings import docs_from
 from ..._base.errors import ShapeError, UnsupportedError
 from ..._base.public_names import publish
 from ..._operands.checks import check, type_of
@@ -14,32 +16,8 @@ from ...typing import Array, ArrayLike
 __all__ = ["logpdf", "pdf"]
 
 
-def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None) -> Array:
-    """The logarithm of the density of a multivariate normal distribution (as
-    ``scipy.stats.multivariate_normal.logpdf``).
-
-    Args:
-      x: vectors, real, in the last axis.
-      mean: means, vectors in the last axis; or a number, by which all of `x` are numbers of one normal distribution.
-      cov: covariance matrices of shape [..., n, n], positive definite; or a number, the variance of each element.
-      allow_singular: must be None; singular matrices are not supported.
-
-    Returns:
-      An array of the shape of `x` without its last axis, broadcast with those of `mean` and `cov`, of the promoted
-      floating dtype; nan where a matrix is not positive definite.
-
-    Raises:
-      UnsupportedError: `allow_singular` is given.
-      ShapeError: the shapes do not fit each other.
-
-    >>> round(float(logpdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))), 3)
-    -1.838
-    """
-    if allow_singular is not None:
-        raise UnsupportedError(
-            f"multivariate_normal: allow_singular={allow_singular!r} is not there", instead="allow_singular=None"
-        )
-    x, mean, cov = promote_inexact(*check("multivariate_normal.logpdf", x, mean, cov))
+def _log_density(function: str, x: Any, mean: Any, cov: Any) -> Any:
+    x, mean, cov = promote_inexact(*check(f"multivariate_normal.{function}", x, mean, cov))
     log_two_pi = math.log(2 * math.pi)
     shape, cov_shape = type_of(mean).shape, type_of(cov).shape
     if not shape:
@@ -88,7 +66,28 @@ def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     >>> round(float(pdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))), 3)
     0.159
     """
-    return jnp.exp(logpdf(x, mean, cov))
+    return jnp.exp(_log_density("pdf", x, mean, cov))
+
+
+@docs_from(pdf)
+def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None) -> Array:
+    """The logarithm of the density of a multivariate normal distribution (as
+    ``scipy.stats.multivariate_normal.logpdf``).
+
+    Args:
+      allow_singular: must be None; singular matrices are not supported.
+
+    Raises:
+      UnsupportedError: `allow_singular` is given.
+
+    >>> round(float(logpdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))), 3)
+    -1.838
+    """
+    if allow_singular is not None:
+        raise UnsupportedError(
+            f"multivariate_normal: allow_singular={allow_singular!r} is not there", instead="allow_singular=None"
+        )
+    return _log_density("logpdf", x, mean, cov)
 
 
 publish(__name__)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .... import lax, numpy as jnp, tree
+from ...._base.docstrings import docs_from
 from ...._base.strictness import lenient
+from ._cg import cg
 from ._systems import Problem, axpy, dot, problem, real_dot, solved, sub, unknown_if_nan
 
 
@@ -45,6 +47,7 @@ def _iterate(p: Problem) -> Any:
 
 
 @lenient
+@docs_from(cg)
 def bicgstab(
     A: Any,
     b: Any,
@@ -63,20 +66,7 @@ def bicgstab(
     Args:
       A: linear operator: a square matrix, an object with ``@``, or a function that takes a tree like `b` and returns
         one.
-      b: right-hand side: an array, or a tree of arrays that is one vector; integers are converted to floats.
-      x0: first guess, a tree like `b`; zeros by default.
-      tol, atol: the iteration ends when the norm of the residual is at most ``max(tol * norm(b), atol)``.
-      maxiter: largest number of iterations, ten times the number of unknowns by default.
       M: preconditioner, in the same forms as `A`: it approximates the inverse of A.
-
-    Returns:
-      (x, None): the solution, a tree like `b`, and None in the place of a report. x is nan if a number in the equation
-      is.
-
-    Raises:
-      ShapeError: a matrix is not square, or `x0` has other shapes than `b`.
-      TreeError: `x0` has another structure than `b`.
-      ArgumentError: `A` or `M` is neither a matrix nor a function.
 
     >>> x, _ = bicgstab(jnp.array([[4.0, 1.0], [2.0, 3.0]]), jnp.array([6.0, 8.0]))
     >>> x.round()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .... import lax, numpy as jnp, tree
+from ...._base.docstrings import docs_from
 from ...._base.errors import OptionError
 from ...._base.strictness import lenient
 from ...._ir import dtypes
@@ -14,6 +15,7 @@ from ...._operands.checks import integer, type_of
 from ...._operands.promotion import to_dtype
 from ....flatten_util import ravel_pytree
 from ...linalg import solve_triangular
+from ._bicgstab import bicgstab
 from ._systems import Problem, add, problem, real_dot, solved, sub, unknown_if_nan
 
 _HIGHEST = lax.Precision.HIGHEST
@@ -109,6 +111,7 @@ def _iterate(p: Problem, restart: int, every: bool) -> Any:
 
 
 @lenient
+@docs_from(bicgstab)
 def gmres(
     A: Any,
     b: Any,
@@ -127,15 +130,9 @@ def gmres(
     solutions.
 
     Args:
-      A: linear operator: a square matrix, an object with ``@``, or a function that takes a tree like `b` and returns
-        one.
-      b: right-hand side: an array, or a tree of arrays that is one vector; integers are converted to floats.
-      x0: first guess, a tree like `b`; zeros by default.
-      tol, atol: the iteration ends when the norm of the residual is at most ``max(tol * norm(b), atol)``.
       restart: number of dimensions of the Krylov space, from which the method then starts again. More of them make a
         step longer, and fewer steps necessary.
       maxiter: largest number of restarts, ten times the number of unknowns by default.
-      M: preconditioner, in the same forms as `A`: it approximates the inverse of A.
       solve_method: 'batched' builds the whole space before the residual is looked at; 'incremental' ends within a space
         when the residual is small enough.
 
@@ -144,9 +141,6 @@ def gmres(
 
     Raises:
       OptionError: an unknown `solve_method`.
-      ShapeError: a matrix is not square, or `x0` has other shapes than `b`.
-      TreeError: `x0` has another structure than `b`.
-      ArgumentError: `A` or `M` is neither a matrix nor a function.
 
     >>> x, info = gmres(jnp.array([[4.0, 1.0], [2.0, 3.0]]), jnp.array([6.0, 8.0]))
     >>> x.round()

@@ -1,4 +1,4 @@
-"""What the iterative solvers share: linear operators, vectors that are trees, the tolerance, implicit derivatives."""
+"""Linear operators, vectors that are trees, the tolerance and implicit derivatives of the iterative solvers."""
 
 from __future__ import annotations
 
