@@ -78,6 +78,8 @@ JUDGED_ELSEWHERE = {
     r"test_gradient\[scipy\.stats\.gumbel_[lr]\.(log)?pdf\(.*:float32": "jax multiplies by a float0 and raises",
     r"test_gradient\[numpy\.pad\(A\[3\],\(7, 8\),.*'odd'.*bfloat16": "sums of twenty terms of both signs, rounded in another order",
     r"test_gradient\[(numpy|lax)\.(pow|power)\(A\[4\],A\[4\]": "the derivative of 0**0 by the base is 0, where jax has nan, see docs/corners.md",
+    r"test_(value|64_bits)\[nn\.standardize\(.*complex": "by the mean of abs(x)**2, where jax refuses to clip the variance of NumPy arrays",
+    r"test_gradient\[nn\.standardize\(A\[2,3\],0\).*bfloat16": "of two numbers it is near 0, a difference of rounded numbers",
     r"\[(lax|numpy)\.exp2\(Special.*float16": "exp2 of half precision is rounded once, see test_exp2_of_half_precision",
 }
 
