@@ -23,6 +23,7 @@ SOURCES = (
     "rows_times_matrix",
     "scatter_add",
     "conv",
+    "byte_products",
     "places",
     "sum",
     "sine",

@@ -1,4 +1,5 @@
-"""Native kernels for what XLA's CPU compiler is slow at: sorting, extrema, sums at indices, convolutions.
+"""Native kernels for what XLA's CPU compiler is slow at: sorting, extrema, sums at indices, convolutions,
+products of bytes.
 
 phlox uses them where this package is installed.
 
@@ -30,6 +31,7 @@ _OPERATIONS = (
     "scatter_add_1",
     "rows_times_matrix_1",
     "conv_1",
+    "byte_products_1",
 )
 #: Names of the handlers, which are those of their FFI targets. A name ends with a number, which changes with the
 #: operands, results or attributes of the handler, so that a program never calls one that it was not written for.

@@ -19,7 +19,7 @@ const Type kTypes[] = {
     {"f16", XLA_FFI_DataType_F16, 2},   {"bf16", XLA_FFI_DataType_BF16, 2}, {"f32", XLA_FFI_DataType_F32, 4},
     {"f64", XLA_FFI_DataType_F64, 8},
 };
-const Type kInt32{"s32", XLA_FFI_DataType_S32, 4}, kInt64{"s64", XLA_FFI_DataType_S64, 8};
+const Type kInt8{"s8", XLA_FFI_DataType_S8, 1}, kInt32{"s32", XLA_FFI_DataType_S32, 4}, kInt64{"s64", XLA_FFI_DataType_S64, 8};
 const Type kUint32{"u32", XLA_FFI_DataType_U32, 4}, kFloat{"f32", XLA_FFI_DataType_F32, 4};
 const Type kBool{"bool", XLA_FFI_DataType_PRED, 1};
 
@@ -432,12 +432,47 @@ void convolutions() {
   refuses(x, kernel, out, with);
 }
 
+// Products of int8 beside plain loops, for rows, depths and columns around those of groups, steps and panels.
+void byte_products() {
+  where = "products of bytes";
+  for (int64_t rows : {1, 11, 12, 25})
+    for (int64_t depth : {1, 3, 4, 41})
+      for (int64_t columns : {1, 31, 32, 65})
+        for (int64_t turned : {0, 1}) {
+          Memory left(kInt8, {rows, depth}, 1), out(kInt32, {rows, columns}, 4);
+          Memory right(kInt8, turned ? std::vector<int64_t>{columns, depth} : std::vector<int64_t>{depth, columns}, 3);
+          fill(left, kRandom);
+          fill(right, kRandom);
+          accepted(call(phlox_kernels_byte_products_1, {&left, &right}, {&out}, {{"turned", turned}}));
+          for (int64_t i = 0; i < rows; ++i)
+            for (int64_t j = 0; j < columns; ++j) {
+              int32_t sum = 0;
+              for (int64_t k = 0; k < depth; ++k)
+                sum += left.at<int8_t>(i * depth + k) * right.at<int8_t>(turned ? j * depth + k : k * columns + j);
+              require(out.at<int32_t>(i * columns + j) == sum, "not the product");
+            }
+        }
+  Memory left(kInt8, {12, 8}), right(kInt8, {8, 32}), out(kInt32, {12, 32}), narrow(kInt32, {12, 31}), none(kInt8, {0, 8});
+  fill(left, kRandom);
+  fill(right, kRandom);
+  auto refuses = [&](Memory& a, Memory& b, Memory& to, int64_t turned) {
+    require(!call(phlox_kernels_byte_products_1, {&a, &b}, {&to}, {{"turned", turned}}).empty(), "was not refused");
+  };
+  refuses(left, right, out, 1);
+  refuses(left, left, out, 0);
+  refuses(left, right, narrow, 0);
+  refuses(left, right, right, 0);
+  refuses(out, right, out, 0);
+  refuses(none, right, out, 0);
+}
+
 }  // namespace
 
 int main() {
   mistakes();
   numbers();
   convolutions();
+  byte_products();
   size_t count = 0;
   for (const Type& type : kTypes) {
     for (int64_t rows : kRows)

@@ -61,7 +61,7 @@ TABLE = {
     "top_k": _Rows(("kernels", "top_k"), 1),
     "first_places": _Rows(("kernels",), 256),
     "scatter-add": _Rows(("kernels",), 4096),
-    "dot_general": _Rows(("short_axes", "matrix_vector"), 12_000),
+    "dot_general": _Rows(("short_axes", "byte_products", "matrix_vector"), 12_000),
     "conv_general_dilated": _Rows(("depthwise", "convolution"), 1024),
 }
 
