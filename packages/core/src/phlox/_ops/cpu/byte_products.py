@@ -23,7 +23,7 @@ _BYTES, _SUMS = np.dtype("int8"), np.dtype("int32")
 _LEAST_PRODUCTS, _LEAST_ROWS, _LEAST_COLUMNS = 1 << 20, 8, 16
 
 
-def _applies(f: Function, lhs: Value, rhs: Value, dimension_numbers: DotDimensionNumbers, **_: Any) -> bool:
+def _applies(f: Function, lhs: Value, rhs: Value, dimension_numbers: DotDimensionNumbers, **options: Any) -> bool:
     """Whether it is a product of rows of int8, which are in memory as such, with a matrix."""
     (lc, rc), (lb, _) = dimension_numbers
     if {lhs.aval.dtype, rhs.aval.dtype} != {_BYTES} or f.out.dtype != _SUMS or lb:
@@ -36,7 +36,7 @@ def _applies(f: Function, lhs: Value, rhs: Value, dimension_numbers: DotDimensio
     return "avx512_vnni" in processor().split() and has_kernel(f, _KERNEL)
 
 
-def _write(f: Function, lhs: Value, rhs: Value, dimension_numbers: DotDimensionNumbers, **_: Any) -> Value:
+def _write(f: Function, lhs: Value, rhs: Value, dimension_numbers: DotDimensionNumbers, **options: Any) -> Value:
     contracted = dimension_numbers[0][1][0]
     depth, columns = rhs.aval.shape[contracted], rhs.aval.shape[1 - contracted]
     rows = f.out.size // columns
