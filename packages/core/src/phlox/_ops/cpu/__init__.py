@@ -16,6 +16,7 @@ from ..._xla.forms import Form, provide_forms
 
 if TYPE_CHECKING:  # `_load` imports them by name; packagers look for import statements
     from . import (  # noqa: F401
+        byte_products,
         convolution,
         depthwise,
         extrema,
