@@ -176,7 +176,23 @@ def test_inside_of_a_shard_map():
     np.testing.assert_array_equal(phlox.jit(f)(jnp.ones((1, 3))), np.ones((1, 3)))
 
 
+def test_inside_of_another_mesh_it_is_refused():
+    """XLA ends the process for two meshes in one program."""
+    devices = np.array(phlox.devices()[:4])
+    meshes = [phlox.sharding.Mesh(devices, ("a",)), phlox.sharding.Mesh(devices.reshape(2, 2), ("b", "c"))]
+    over = lambda f, mesh: phlox.shard_map(f, mesh=mesh, in_specs=phlox.P(), out_specs=phlox.P(), check_vma=False)
+    inner = {"pmap": pmap(lambda x: x + 1), "shard_map": over(lambda x: x + 1, meshes[1])}
+    for name, f in inner.items():
+        for outer in (over(f, meshes[0]), over(f, meshes[0].update(axis_names=("d",))), pmap(f)):
+            with pytest.raises(phlox.errors.DeviceError, match=rf"^{name}: maps over .* of Mesh.* over .* of Mesh"):
+                jit(outer)(jnp.ones((4, 4)))
+    with pytest.raises(phlox.errors.DeviceError, match=r"shard_map: maps over \('a',\)"):
+        over(over(lambda x: x, meshes[0]), meshes[0])(jnp.ones(4))
+
+
 def test_words_of_devices_and_axes():
+    with pytest.raises(ValueError, match="has a device twice"):
+        pmap(lambda x: x, devices=phlox.devices()[:1] * 2)
     with pytest.raises(ValueError, match="'devices' argument to pmap must be non-empty, or None"):
         pmap(lambda x: x, devices=[])
     with pytest.raises(ValueError, match="each argument passed by keyword is mapped"):

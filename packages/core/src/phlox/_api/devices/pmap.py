@@ -19,7 +19,7 @@ from ..._base.wrapping import P, R, wraps
 from ..._ir.jaxpr import ClosedJaxpr, axes_used, hoist_consts
 from ..._ops.spmd import shard_map as spmd
 from ..._ops.structure.shape import broadcast_in_dim, squeeze
-from ..._trace.axes import AxisName, axis_env, only_axes
+from ..._trace.axes import AxisName, axis_env
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, typeof
 from ..._transform.batch import check_sizes
@@ -78,7 +78,8 @@ def pmap(
 
     Raises:
       AxisSizeError: in a call, when mapped arguments disagree on the length, or lack the axis.
-      DeviceError: `devices` is empty; or, in a call, when there are too few devices.
+      DeviceError: `devices` is empty or has a device twice; or, in a call, when there are too few devices, or a
+        function mapped over another mesh is around.
       OptionError: `in_axes` has negative numbers.
 
     >>> import phlox, phlox.numpy as jnp
@@ -93,6 +94,8 @@ def pmap(
     chosen = None if devices is None else tuple(devices)
     if chosen == ():
         raise DeviceError("pmap: 'devices' argument to pmap must be non-empty, or None.")
+    if chosen is not None and len(set(chosen)) < len(chosen):
+        raise DeviceError(f"pmap: devices={chosen} has a device twice", instead="one device for each slice")
     function = _ParallelFunction(
         fun=fun,
         axis_name=_NO_NAME if axis_name is None else axis_name,
@@ -331,7 +334,9 @@ def _map(function: _ParallelFunction, args: tuple[Any, ...], kwargs: dict[str, A
     avals = [
         spmd.part_aval(typeof(x).with_spec(None), mesh, spec, (name,)) for x, spec in zip(leaves, in_specs, strict=True)
     ]
-    with only_axes((*axis_env.get(), (name, mesh.size))):
+    manual = spmd.ManualAxes(mesh, (name,), check_vma=False)
+    manual.check_nesting("pmap")
+    with manual.inside():
         names = functools.partial(arguments.leaf_names, fun, positional, kwargs)
         jaxpr, consts = stage(on_slice, avals, name=arguments.fun_name(fun), arg_names=names)
     check_returned(fun, flat.out_tree)
@@ -344,7 +349,7 @@ def _map(function: _ParallelFunction, args: tuple[Any, ...], kwargs: dict[str, A
         )
     specs = (*[PartitionSpec()] * len(consts), *in_specs)
     out_specs = tuple(_spec(d, name) for d in out_dims)
-    outs = spmd.ManualAxes(mesh, (name,), check_vma=False).bind(closed, [*consts, *leaves], specs, out_specs)
+    outs = manual.bind(closed, [*consts, *leaves], specs, out_specs)
     return flat.out_tree.unflatten(outs)
 
 

@@ -75,7 +75,7 @@ def shard_map(
 
     Raises:
       ArgumentError: in a call, when a leaf of the specs is no `PartitionSpec`.
-      DeviceError: in a call, when there is no mesh.
+      DeviceError: in a call, when there is no mesh, or a function mapped over another mesh is around.
       OptionError: in a call, when `axis_names` has a name that is no axis of the mesh, or a result may differ between
         devices along an axis that its spec does not name.
       ShapeError: in a call, when an axis cannot be split evenly, or a spec is too long or names an axis that the mesh
@@ -326,6 +326,7 @@ class _Program:
             for x, spec in zip(arrays, array_specs, strict=True)
         ]
         axes = spmd.ManualAxes(self.mesh, manual, self.check_vma)
+        axes.check_nesting(self.function)
         with axes.inside():
             jaxpr, consts = stage(on_parts, avals, name=self.__name__, may_use_refs=True)
         # Closed-over arrays are the same on all devices.

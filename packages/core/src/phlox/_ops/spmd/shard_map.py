@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ..._base import config
-from ..._base.errors import EffectError, OptionError, RefError, ShapeError, ShardingTypeError
+from ..._base.errors import DeviceError, EffectError, OptionError, RefError, ShapeError, ShardingTypeError
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, axes_inside, only, without
@@ -39,7 +39,7 @@ from ..._transform.manual_axes import as_varying
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.manual_computation import manual_computation
-from ..._xla.mesh import AxisType, Mesh
+from ..._xla.mesh import AxisType, Mesh, current_mesh
 from ..._xla.partition_spec import PartitionSpec, axes_of, reductions_in, tiles
 from ..._xla.program import spec_text
 from ..._xla.text import Function, Value, unreduced_text
@@ -157,6 +157,25 @@ class ManualAxes(NamedTuple):
     mesh: Mesh
     manual: Names
     check_vma: bool
+
+    def check_nesting(self, function: str) -> None:
+        """Raises `DeviceError` if a mapped function around has another mesh, or maps over one of the axes.
+
+        XLA ends the process for devices in two meshes. A mesh of one device is no partition, and may be anywhere.
+        """
+        outer = current_mesh()
+        if outer is None or not outer.manual_axes or self.mesh.size == 1:
+            return
+        has_devices = isinstance(outer, Mesh) and isinstance(self.mesh, Mesh)
+        is_same = outer.is_equivalent_to(self.mesh) if has_devices else outer.shape_tuple == self.mesh.shape_tuple
+        if is_same and not set(outer.manual_axes).intersection(self.manual):
+            return
+        raise DeviceError(
+            f"{function}: maps over {self.manual} of {self.mesh}, inside of a function that is mapped over "
+            f"{outer.manual_axes} of {outer}",
+            instead="one mesh, and in each shard_map other axes of it (axis_names={...}); or vmap inside",
+            mesh=self.mesh,
+        )
 
     @contextmanager
     def inside(self) -> Iterator[None]:
