@@ -48,6 +48,8 @@ def test_wrong_flags_and_values():
         phlox.default_device(3).__enter__()
     with pytest.raises(AttributeError):
         config.no_such_flag
+    with pytest.raises(errors.ConfigError, match=r"instead: config.update\('jax_enable_x64', ...\)"):
+        config.jax_enable_x64 = True
     jnp.ones(1)
     with pytest.raises(errors.ConfigError, match="before the first device"):
         config.update("num_cpu_devices", 3)

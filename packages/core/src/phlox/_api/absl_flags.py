@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 from collections.abc import Callable
@@ -43,6 +44,7 @@ def _names() -> list[str]:
     return [*ours, *(name for name in DEFAULTS if name.startswith("jax_"))]
 
 
+@functools.cache  # the command line is followed once, so that later updates stay
 def parse(update: Callable[[str, Any], None]) -> None:
     """Defines the flags, and follows those among the arguments of the program before ``--`` that start with --jax."""
     from absl import flags

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from .._base import config as settings
-from .._base.errors import ArgumentError, LateFlagError
+from .._base.errors import ArgumentError, ConfigError, LateFlagError
 from .._xla import devices
 
 
@@ -23,8 +23,6 @@ class Config:
     ...     config.enable_x64
     True
     """
-
-    _parsed = False
 
     def config_with_absl(self) -> None:
         """Defines all flags as flags of absl: ``app.run(main)`` then follows ``--jax_enable_x64`` of the command line.
@@ -49,9 +47,7 @@ class Config:
         """
         from . import absl_flags
 
-        if not self._parsed:
-            absl_flags.parse(self.update)
-            self._parsed = True
+        absl_flags.parse(self.update)
 
     def update(self, name: str, value: Any) -> None:
         """Sets a flag for the process.
@@ -129,6 +125,10 @@ class Config:
         if name.startswith("__"):
             raise AttributeError(name)
         return settings.read(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # The attribute would hide the flag, which would stay as it is.
+        raise ConfigError(f"config.{name} = {value!r}: flags are no attributes", instead=f"config.update({name!r}, ...)")
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={settings.read(name)!r}" for name in settings.FLAGS)
