@@ -16,7 +16,7 @@ from everyday_programs import EVERYDAY
 from field_programs import FIELDS
 from judge import FACTOR
 from padding_poison import poison  # noqa: F401  (a fixture of all tests here)
-from phlox.errors import OptionError, ShapeError, SizesWarning
+from phlox.errors import OptionError, ShapeError, SizesWarning, TreeError
 from sized_programs import FURTHER, SIZED
 from symbolic_programs import PROGRAMS, arrays
 
@@ -324,5 +324,5 @@ def test_bad_arguments():
         padded(np.ones(3), np.ones(4))
     with pytest.raises(ShapeError, match="needs the axes"):
         phlox.pad_axes(center, {"x": "n"})(1.0)
-    with pytest.raises(OptionError, match="do not fit"):
+    with pytest.raises(TreeError, match=r"^sizes of x specification must be a tree prefix"):
         phlox.pad_axes(center, {"x": {"a": "n"}})(np.ones(3))

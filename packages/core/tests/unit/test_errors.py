@@ -13,7 +13,9 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from docstring_examples import modules
-from phlox import errors, jit, lax
+from phlox import errors, export, jit, lax
+from phlox.experimental.layout import with_layout_constraint
+from phlox.experimental.multihost_utils import host_local_array_to_global_array
 from phlox.scipy import linalg
 
 X = jnp.ones((2, 3))
@@ -163,6 +165,38 @@ def test_mismatched_tree_structures():
     assert "(*, *)" in error.instead
     refuse(errors.TreeError, lambda: phlox.jvp(lambda x: x, ({"a": 1.0},), ([1.0],)))
     refuse(errors.TreeError, lambda: phlox.vmap(lambda x, y: x, in_axes=(0, {"a": 0}))(jnp.ones(2), {"b": jnp.ones(2)}))
+
+
+#: the function and its option -> a call with an option whose tree is no prefix
+PREFIXES = {
+    "jit in_shardings": lambda x, p: phlox.jit(lambda x: x, in_shardings=((p, p),))(x),
+    "jit out_shardings": lambda x, p: phlox.jit(lambda x: x, out_shardings=(p, p))(x),
+    "with_sharding_constraint shardings": lambda x, p: phlox.lax.with_sharding_constraint(x, [p, p]),
+    "checkpoint prevent_cse": lambda x, p: phlox.checkpoint(lambda x: x, prevent_cse=({"a": True},))(x),
+    "make_array_from_process_local_data sharding": lambda x, p: phlox.make_array_from_process_local_data([p, p], x),
+    "make_array_from_process_local_data global_shape": lambda x, p: phlox.make_array_from_process_local_data(
+        p, x, [(3,), (3,)]
+    ),
+    "reshard out_shardings": lambda x, p: phlox.reshard(x, [p, p]),
+    "symbolic_args_specs shapes_specs": lambda x, p: export.symbolic_args_specs(x, ["a", "b"]),
+    "with_layout_constraint layouts": lambda x, p: with_layout_constraint(x, [None, None]),
+    "host_local_array_to_global_array pspecs": lambda x, p: host_local_array_to_global_array(x, p.mesh, [p.spec] * 2),
+    "shard_map in_specs": lambda x, p: phlox.shard_map(lambda x: x, mesh=p.mesh, in_specs=[p.spec], out_specs=p.spec)(
+        x
+    ),
+    "shard_map out_specs": lambda x, p: phlox.shard_map(
+        lambda x: x, mesh=p.mesh, in_specs=p.spec, out_specs=[p.spec] * 2
+    )(x),
+    "sizes of x": lambda x, p: phlox.pad_axes(lambda x: x, {"x": {"a": "n"}})(x),
+}
+
+
+@pytest.mark.parametrize("option", PREFIXES)
+def test_trees_of_options_that_are_no_prefix(option):
+    sharding = phlox.NamedSharding(phlox.sharding.Mesh(phlox.devices()[:1], "i"), phlox.P())
+    error = refuse(errors.TreeError, lambda: PREFIXES[option](jnp.ones(3), sharding))
+    assert error.what.startswith(f"{option} specification must be a tree prefix of the corresponding value")
+    assert "tree.map" not in error.what
 
 
 def test_unequal_vmap_sizes():

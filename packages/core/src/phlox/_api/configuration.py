@@ -128,7 +128,9 @@ class Config:
 
     def __setattr__(self, name: str, value: Any) -> None:
         # The attribute would hide the flag, which would stay as it is.
-        raise ConfigError(f"config.{name} = {value!r}: flags are no attributes", instead=f"config.update({name!r}, ...)")
+        raise ConfigError(
+            f"config.{name} = {value!r}: flags are no attributes", instead=f"config.update({name!r}, ...)"
+        )
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={settings.read(name)!r}" for name in settings.FLAGS)

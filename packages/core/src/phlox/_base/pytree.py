@@ -422,7 +422,13 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], 
     return [leaf for leaf, tree in zip(leaves, below, strict=True) for _ in range(tree_structure(tree).num_leaves)]
 
 
-def spread(what: str, prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool], instead: str) -> list[Any]:
+def spread(
+    what: str,
+    prefix_tree: Any,
+    full_tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+    instead: str = "one for all leaves, or a tree of them that stops above the leaves",
+) -> list[Any]:
     """`broadcast_prefix` for a prefix that a user wrote. The error calls it `what` and advises `instead`."""
     try:
         return broadcast_prefix(prefix_tree, full_tree, is_leaf)

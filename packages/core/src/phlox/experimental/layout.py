@@ -36,7 +36,7 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
     Array(6., dtype=float32)
     """
     leaves, tree = pytree.flatten(x)
-    chosen = pytree.broadcast_prefix(layouts, x)
+    chosen = pytree.spread("with_layout_constraint layouts", layouts, x)
     return tree.unflatten([_constrained(leaf, layout) for leaf, layout in zip(leaves, chosen, strict=True)])
 
 

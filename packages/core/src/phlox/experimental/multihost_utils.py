@@ -282,7 +282,7 @@ def _check_alive(before: dict[Device, int], devices: Sequence[Device], cause: Ex
 
 def _map_with_specs(function: str, lay: Any, tree: Any, mesh: Mesh, pspecs: Any) -> Any:
     leaves, structure = pytree.flatten(tree)
-    specs = pytree.broadcast_prefix(pspecs, tree, is_leaf=lambda x: x is None or isinstance(x, PartitionSpec))
+    specs = pytree.spread(f"{function} pspecs", pspecs, tree, pytree.is_none)
     for spec in specs:
         if not isinstance(spec, PartitionSpec):
             raise OptionError(f"{function}: pspecs has {spec!r}", instead="PartitionSpec(), for what is not cut")

@@ -22,7 +22,7 @@ from .._ops.spmd.reshard import layout_constraint
 from .._trace.staging import stage as record
 from .._trace.trace import Tracer, typeof
 from .._xla.layout import Format, Layout
-from .._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
+from .._xla.partition_spec import UNCONSTRAINED, axes_of
 from .._xla.sharding import NamedSharding, Sharding
 from ..typing import Array, ArrayLike
 from ._branches import choice
@@ -212,7 +212,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Array([1., 1.], dtype=float32)
     """
     leaves, tree = flatten(x)
-    leaf_shardings = pytree.broadcast_prefix(shardings, x, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec))
+    leaf_shardings = pytree.spread("with_sharding_constraint shardings", shardings, x, pytree.is_none)
     return tree.unflatten([_constrained(leaf, s) for leaf, s in zip(leaves, leaf_shardings, strict=True)])
 
 

@@ -134,7 +134,7 @@ def _flag_per_array(prevent_cse: Sequence[Any], args: list[Any], kwargs: dict[st
     """The `prevent_cse` flag of each array among the arguments."""
     call_args = (tuple(args), kwargs) if kwargs else tuple(args)
     # One flag may stand for a whole argument.
-    flags = pytree.broadcast_prefix(tuple(prevent_cse), call_args)
+    flags = pytree.spread("checkpoint prevent_cse", tuple(prevent_cse), call_args)
     return tuple(bool(f) for f, x in zip(flags, flatten(call_args)[0], strict=True) if not isinstance(x, Ref))
 
 

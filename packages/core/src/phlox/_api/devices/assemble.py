@@ -190,12 +190,12 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     """
     function = "make_array_from_process_local_data"
     leaves, tree = pytree.flatten(local_data)
-    shardings = [named(function, s) for s in pytree.broadcast_prefix(sharding, local_data)]
+    shardings = [named(function, s) for s in pytree.spread(f"{function} sharding", sharding, local_data)]
 
     def is_shape(x: Any) -> bool:
         return x is None or isinstance(x, tuple)
 
-    shapes = pytree.broadcast_prefix(global_shape, local_data, is_leaf=is_shape)
+    shapes = pytree.spread(f"{function} global_shape", global_shape, local_data, is_shape)
     return tree.unflatten([_from_local(function, *each) for each in zip(leaves, shardings, shapes, strict=True)])
 
 

@@ -221,17 +221,10 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     Array([1., 1.], dtype=float32)
     """
     leaves, tree = pytree.flatten(xs)
+    shardings = pytree.spread("reshard out_shardings", out_shardings, xs, pytree.is_none)
     return tree.unflatten(
-        [
-            reshard_array(x, _checked(x, named("reshard", s)))
-            for x, s in zip(leaves, pytree.broadcast_prefix(out_shardings, xs, is_leaf=_is_spec), strict=True)
-        ]
+        [reshard_array(x, _checked(x, named("reshard", s))) for x, s in zip(leaves, shardings, strict=True)]
     )
-
-
-# None is no empty tree here, but a missing sharding, which `_reshard` refuses.
-def _is_spec(x: Any) -> bool:
-    return x is None or isinstance(x, PartitionSpec)
 
 
 def _checked(x: Any, sharding: Any) -> NamedSharding:

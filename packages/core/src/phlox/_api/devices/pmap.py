@@ -192,7 +192,7 @@ class _ParallelFunction:
         options = Options(
             static_argnums=self.statics,
             donate_argnums=self.donated,
-            in_shardings=Prefix.of((shardings, place(0))),
+            in_shardings=Prefix.of("in_shardings", (shardings, place(0))),
             # Arguments lie anywhere at first: `pmap` moves them, where `jit` refuses.
             moves_arguments=True,
         )

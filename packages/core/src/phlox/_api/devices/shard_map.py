@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence, Set as AbstractSet
 from typing import Any
 
 from ..._base import pytree
-from ..._base.errors import ArgumentError, DeviceError, OptionError, PhloxError, ShapeError, TreeError
+from ..._base.errors import ArgumentError, DeviceError, OptionError, PhloxError, ShapeError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.wrapping import wraps
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, only
@@ -175,7 +175,9 @@ def _mapped(
             program = _Program(function, f, where, in_tree, tuple(specs), fixed, out_specs, mapped_names, check_vma)
             # Inlined in an outer trace, where the equation of `shard_map` alone is recorded.
             out_shardings = _out_shardings(where, out_specs, mapped_names) if is_eager else None
-            run = function_of(JitFunction(program, Options(inline=True, out_shardings=Prefix.of(out_shardings))))
+            run = function_of(
+                JitFunction(program, Options(inline=True, out_shardings=Prefix.of("out_shardings", out_shardings)))
+            )
             if key is not None:
                 compiled[key] = run
         return run(*only(leaves, dynamic))
@@ -236,14 +238,8 @@ def _in_specs(
     # As the types of the arguments say. Only Explicit axes are in types.
     if in_specs is Infer:
         return [_spec_of(function, mesh, x, names) for x in leaves]
-    try:
-        specs = pytree.broadcast_prefix(in_specs, args, is_leaf=pytree.is_none)
-    except TreeError as error:
-        raise pytree.tree_error(
-            f"{function}: in_specs {in_specs!r} does not fit the arguments",
-            error.differences,  # type: ignore[attr-defined]
-            instead="a tuple with one spec for each argument, or trees that stop above the leaves",
-        ) from None
+    instead = "a tuple with one spec for each argument, or trees that stop above the leaves"
+    specs = pytree.spread(f"{function} in_specs", in_specs, args, pytree.is_none, instead)
     paths = pytree.named_paths(pytree.tree_structure(args), args)
     for path, x, spec in zip(paths, leaves, specs, strict=True):
         if spec is not None:
@@ -336,14 +332,8 @@ class _Program:
         return flat.out_tree.unflatten(outs)
 
     def _out_specs(self, tree: PyTreeDef, outs: Sequence[Any]) -> list[PartitionSpec]:
-        try:
-            specs = pytree.broadcast_prefix(self.out_specs, pytree.placeholders(tree), is_leaf=pytree.is_none)
-        except TreeError as error:
-            raise pytree.tree_error(
-                f"{self.function}: out_specs {self.out_specs!r} does not fit the result of {self.__name__}",
-                error.differences,  # type: ignore[attr-defined]
-                instead="specs in the structure of the result, or a tree that stops above the leaves",
-            ) from None
+        what = f"{self.function} out_specs"
+        specs = pytree.spread(what, self.out_specs, pytree.placeholders(tree), pytree.is_none)
         for spec, out in zip(specs, outs, strict=True):
             _check(self.function, "out_specs", self.mesh, spec, self.names)
             if len(spec) > typeof(out).ndim:

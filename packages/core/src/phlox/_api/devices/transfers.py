@@ -17,7 +17,6 @@ from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, put
 from ..._xla.devices import Device, default_backend, default_device
 from ..._xla.host_values import as_array
 from ..._xla.moves import move
-from ..._xla.partition_spec import PartitionSpec
 from ..._xla.sharding import Sharding, single_device
 from ..._xla.transfer_guard import explicit
 from .memory import Space
@@ -79,10 +78,6 @@ def _put_tracer(x: Tracer, sharding: Sharding) -> Any:
     return apply_sharding(x, sharding)
 
 
-def _is_place(x: Any) -> bool:
-    return x is None or isinstance(x, PartitionSpec)
-
-
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
     """Copies a tree of arrays to a device, or distributes it over several.
 
@@ -119,7 +114,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     def spread(what: str, prefix: Any) -> list[Any]:
         if prefix is None or isinstance(prefix, bool):
             return [prefix] * len(leaves)
-        return pytree.spread(f"device_put {what}", prefix, x, _is_place, "one for all leaves, or a tree of them like x")
+        return pytree.spread(f"device_put {what}", prefix, x, pytree.is_none)
 
     # One place for all leaves is the common case, and needs no tree.
     if device is None or type(device) is Device or isinstance(device, Sharding):

@@ -190,7 +190,7 @@ def symbolic_args_specs(
     # One scope for all arguments, in which equal names are equal lengths.
     where = scope if scope is not None else SymbolicScope(constraints)
     leaves, tree = pytree.flatten(args)
-    specs = pytree.broadcast_prefix(shapes_specs, args, is_leaf=pytree.is_none)
+    specs = pytree.spread("symbolic_args_specs shapes_specs", shapes_specs, args, pytree.is_none)
     structs = []
     for x, spec in zip(leaves, specs, strict=True):
         aval = typeof(x)

@@ -108,8 +108,8 @@ def jit(
         as_inline(inline),
         device,
         # `in_shardings` names arguments by position, in a tuple or, as in JAX, a list. Those by name have none.
-        Prefix.of(None if in_shardings is None else (_as_tuple(in_shardings), None)),
-        Prefix.of(out_shardings),
+        Prefix.of("in_shardings", None if in_shardings is None else (_as_tuple(in_shardings), None)),
+        Prefix.of("out_shardings", out_shardings),
         as_overrides(compiler_options),
         as_effort(compile_effort),
         # If numbers and names are both given, neither is completed from the other. As in JAX.

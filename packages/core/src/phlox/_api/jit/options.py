@@ -47,26 +47,27 @@ if TYPE_CHECKING:
 class Prefix(NamedTuple):
     """A tree of shardings (None: not specified) in hashable form: a tree prefix of (args, kwargs), or of results."""
 
+    option: str  # "in_shardings" or "out_shardings", for error messages
     leaves: tuple[Any, ...]
     tree: PyTreeDef
 
     @staticmethod
-    def of(tree: Any) -> Prefix | None:
-        """The prefix for the tree that a user passed; None for None."""
+    def of(option: str, tree: Any) -> Prefix | None:
+        """The prefix for the tree that a user passed as `option`; None for None."""
         if tree is None:
             return None
         # None is a leaf here: it means "not specified", and must not vanish from the tree.
         leaves, treedef = flatten(tree, pytree.is_none)
-        return Prefix(tuple(leaves), treedef)
+        return Prefix(option, tuple(leaves), treedef)
 
     def spread(self, tree: Any) -> list[Sharding | None]:
         """One sharding for each leaf of `tree`."""
         # Not cached, as trees of arguments differ; calls on the fast path do not come here.
-        spread = pytree.broadcast_prefix(self.tree.unflatten(self.leaves), tree, is_leaf=pytree.is_none)
-        return [_sharding(required, leaf) for required, leaf in zip(spread, flatten(tree)[0], strict=True)]
+        shardings = pytree.spread(f"jit {self.option}", self.tree.unflatten(self.leaves), tree, pytree.is_none)
+        return [_sharding(self.option, s, leaf) for s, leaf in zip(shardings, flatten(tree)[0], strict=True)]
 
 
-def _sharding(required: Any, leaf: Any) -> Sharding | None:
+def _sharding(option: str, required: Any, leaf: Any) -> Sharding | None:
     if hasattr(required, "layout"):  # a `Format`, whose class takes 3 ms to import
         order = getattr(required.layout, "major_to_minor", ())
         ndim = getattr(leaf, "ndim", len(order))  # numbers have none, nor have leaves of classes that take no types
@@ -74,7 +75,7 @@ def _sharding(required: Any, leaf: Any) -> Sharding | None:
     sharding = named("jit", required)
     if not isinstance(sharding, Sharding | None):
         raise ArgumentError(
-            f"jit: in_shardings or out_shardings has {sharding!r} of type {type(sharding).__name__}",
+            f"jit: {option} has {sharding!r} of type {type(sharding).__name__}",
             instead="a NamedSharding, a PartitionSpec, phlox.sharding.SingleDeviceSharding(device), or None",
         )
     return sharding

@@ -76,9 +76,9 @@ class Runner:
         ins, outs = options.in_shardings, options.out_shardings
         if ins is not None:
             # The lengths come first among the arguments, and lie wherever new arrays do.
-            ins = Prefix.of(((*[None] * count, *ins.spread((call.args, call.kwargs))), None))
+            ins = Prefix.of("in_shardings", ((*[None] * count, *ins.spread((call.args, call.kwargs))), None))
         if outs is not None:
-            outs = Prefix.of(outs.spread(self.out_tree.unflatten(out_avals)))
+            outs = Prefix.of("out_shardings", outs.spread(self.out_tree.unflatten(out_avals)))
         return options._replace(
             static_argnums=(),
             static_argnames=(),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..._base import pytree
-from ..._base.errors import OptionError, ShapeError, TreeError
+from ..._base.errors import OptionError, ShapeError
 from ..._base.pytree import PyTreeDef
 from ..._ir.avals import ShapedArray
 from ..._ir.dimensions import is_symbolic
@@ -89,13 +89,7 @@ def leaf_names(
     names: list[Names] = [()] * tree.num_leaves
     for parameter, value in inspect.signature(fun).bind(*args, **kwargs).arguments.items():
         if parameter in specs:
-            try:
-                below = pytree.broadcast_prefix(specs[parameter], value, is_leaf=lambda s: isinstance(s, tuple))
-            except TreeError as error:
-                raise OptionError(
-                    f"sizes: the sizes of {parameter}, {specs[parameter]!r}, do not fit its value: {error.what}",
-                    instead="one tuple of names for all of its arrays",
-                ) from None
+            below = pytree.spread(f"sizes of {parameter}", specs[parameter], value, lambda s: isinstance(s, tuple))
             for index, leaf in zip(below, pytree.tree_leaves(value), strict=True):
                 names[position[id(leaf)]] = index
     return names
