@@ -141,6 +141,27 @@ def test_results_that_are_no_arrays():
     assert error.argument == "result['a'][1]"
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f: phlox.vmap(f)(X),
+        lambda f: phlox.pmap(f)(X[:1]),
+        lambda f: lax.fori_loop(0, 3, lambda i, x: f(x), 1.0),
+        lambda f: jit(lambda n: lax.fori_loop(0, n, lambda i, x: f(x), 1.0))(3),
+        lambda f: lax.map(f, X),
+        lambda f: lax.map(f, X, batch_size=1),
+        lambda f: phlox.make_jaxpr(f)(X),
+        lambda f: phlox.eval_shape(f, X),
+        lambda f: jnp.vectorize(f)(X),
+    ],
+)
+def test_results_that_are_no_arrays_are_those_of_the_users_function(call):
+    error = refuse(errors.ArgumentError, lambda: call(lambda x: (x, ["text"])))
+    assert re.search(
+        rf"^function <lambda> at {re.escape(__file__)}:\d+ returned .* at output component \[1\]\[0\]", error.what
+    )
+
+
 def test_static_arguments_that_cannot_be_keys():
     error = refuse(errors.StaticArgumentError, lambda: phlox.jit(lambda x, n: x, static_argnums=1)(1.0, [2]))
     assert error.argument == "n"

@@ -275,7 +275,7 @@ def _indexed_step(body_fun: Callable[[], Callable[..., Any]]) -> Callable[..., A
 
     def step(carry: Any, _: Any) -> Any:
         i, x = carry
-        return (next_index(i), body_fun()(i, x)), None
+        return (next_index(i), _next(body_fun(), i, x)), None
 
     return step
 
@@ -285,9 +285,16 @@ def _bounded_body(body_fun: Callable[[], Callable[..., Any]]) -> Callable[..., A
 
     def body(carry: Any) -> Any:
         i, end, x = carry
-        return next_index(i), end, body_fun()(i, x)
+        return next_index(i), end, _next(body_fun(), i, x)
 
     return body
+
+
+def _next(body_fun: Callable[..., Any], i: Any, x: Any) -> Any:
+    """The next loop state. It is checked here, as errors of the loop itself would name the function around."""
+    out = body_fun(i, x)
+    arguments.check_outputs(body_fun, out, pytree.tree_leaves(out))
+    return out
 
 
 def _is_before_end(carry: Any) -> Any:

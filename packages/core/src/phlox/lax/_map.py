@@ -42,7 +42,10 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
 
         def step(_: Any, x: Any) -> Any:
             out = f(x)
-            check_returned(f, pytree.tree_structure(out))
+            leaves, tree = pytree.flatten(out)
+            # Here, as the scan knows `step` only.
+            arguments.check_outputs(f, out, leaves)
+            check_returned(f, tree)
             return (), out
 
         step.__name__ = arguments.fun_name(f)

@@ -98,7 +98,7 @@ def vmap(
             raise _nothing_mapped(args, kwargs, avals)
         # From the front, as batching rules expect it.
         dims = [None if d is None else d % a.ndim for d, a in zip(axes, avals, strict=True)]
-        flat = FlatFunction(lambda pair_args, pair_kwargs: fun(*pair_args, **pair_kwargs), in_tree)
+        flat = FlatFunction(lambda pair_args, pair_kwargs: fun(*pair_args, **pair_kwargs), in_tree, user=fun)
 
         def of_example(*xs: Any) -> list[Any]:
             # Each example gets a reference of its own, whose last value is returned after the results.

@@ -320,7 +320,7 @@ def _map(function: _ParallelFunction, args: tuple[Any, ...], kwargs: dict[str, A
         values = iter(rest)
         return fun(*[static[i] if i in static else next(values) for i in range(len(args))], **named)
 
-    flat = FlatFunction(with_statics, in_tree)
+    flat = FlatFunction(with_statics, in_tree, user=fun)
     out_dims: list[int | None] = []
 
     def on_slice(*parts: Any) -> list[Any]:

@@ -245,9 +245,7 @@ def _staged(
         )
     leaves = [as_struct(x) for x in leaves]
     avals = arguments.check_arrays(function, fun, args, kwargs, leaves)
-    flat = FlatFunction(lambda a, k: _of_arrays(fun(*a, **k)), in_tree)
-    # The lambda hides the user's function, whose name belongs into messages.
-    flat.fun.__name__ = arguments.fun_name(fun)
+    flat = FlatFunction(lambda a, k: _of_arrays(fun(*a, **k)), in_tree, user=fun)
     # Computed only for an error message: reading the signature and naming each leaf takes longer than many a trace.
     names = functools.partial(arguments.leaf_names, fun, args, kwargs)
     with no_leaks(arguments.fun_name(fun), fun):

@@ -17,11 +17,19 @@ class FlatFunction:
     """`fun(*args)` as a function of the leaves of args. After a call, `out_tree` is the treedef of the result.
 
     With `has_aux` the function returns (out, aux). Arrays in aux are returned after those of out; other leaves of aux
-    are kept in `aux`, since they cannot pass through a transformation.
+    are kept in `aux`, since they cannot pass through a transformation. Where `fun` only passes arguments on, `user` is
+    the user's function, of which error messages speak.
     """
 
-    def __init__(self, fun: Callable[..., Any], in_tree: PyTreeDef, has_aux: bool = False):
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        in_tree: PyTreeDef,
+        has_aux: bool = False,
+        user: Callable[..., Any] | None = None,
+    ):
         self.fun = fun
+        self.user = user or fun
         self.in_tree = in_tree
         self.has_aux = has_aux
         self.out_tree: PyTreeDef
@@ -33,15 +41,15 @@ class FlatFunction:
         out = self.fun(*self.in_tree.unflatten(leaves))
         if not self.has_aux:
             flat, self.out_tree = flatten(out)
-            arguments.check_outputs(self.fun, out, flat)
+            arguments.check_outputs(self.user, out, flat)
             return flat
         if not (isinstance(out, tuple) and len(out) == 2):
             raise TreeError(
-                f"{arguments.fun_name(self.fun)} must return a pair (out, aux), a two-element tuple, because of "
+                f"{arguments.fun_name(self.user)} must return a pair (out, aux), a two-element tuple, because of "
                 f"has_aux=True, got {out!r}"
             )
         flat, self.out_tree = flatten(out[0])
-        arguments.check_outputs(self.fun, out[0], flat)
+        arguments.check_outputs(self.user, out[0], flat)
         self.aux, self.aux_tree = flatten(out[1])
         # Strings and the like in aux stay in `self.aux`. Only arrays pass through the transformation.
         return [*flat, *[x for x in self.aux if typeof_value(x) is not None]]

@@ -335,12 +335,11 @@ class SizedFunction:
         """The program for all lengths in `ranges`; None if there is none."""
         types = symbolic_types(call.avals, sizes.names, ranges)
 
-        def user(args: Any, kwargs: Any) -> Any:
+        def with_statics(args: Any, kwargs: Any) -> Any:
             positional, keywords = join_static(call.statics, args, kwargs)
             return self.fun(*positional, **keywords)
 
-        user.__name__ = arguments.fun_name(self.fun)
-        flat = FlatFunction(user, call.tree)
+        flat = FlatFunction(with_statics, call.tree, user=self.fun)
 
         def values(*leaves: Any) -> list[Any]:
             # A length as a result becomes an array of the program.

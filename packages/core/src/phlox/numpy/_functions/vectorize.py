@@ -100,6 +100,7 @@ def vectorize(
             )
         lengths: dict[str, int] = {}
 
+        @wraps(pyfunc)
         def call(*examples: Any) -> Any:
             # Excluded arguments stay in their places; examples replace the arrays.
             filled = list(args)
