@@ -120,6 +120,8 @@ def test_auxiliary_results():
     both(lambda m, x: m.vjp(f(m), x, has_aux=True)[1](x), data())
     both(lambda m, x: m.jacfwd(f(m), has_aux=True)(x), data())
     both(lambda m, x: m.jacrev(f(m), has_aux=True)(x), data())
+    for transform in ("jacfwd", "jacrev", "grad"):  # a list counts as a pair
+        both(lambda m, x, t=transform: getattr(m, t)(lambda x: [(x**2).sum(), x], has_aux=True)(x), data())
     both(lambda m, x: m.hessian(lambda x: ((x**3).sum(), x), has_aux=True)(x), data())
     both(lambda m, x: m.linearize(f(m), x, has_aux=True)[1](x), data())
 
@@ -155,6 +157,8 @@ def test_integers():
     both(lambda m, x: m.grad(lambda x: (x * 1.5).sum())(x), x, jit=False)
     both(lambda m, x: m.grad(lambda x, y: (x * y).sum(), argnums=(0, 1), allow_int=True)(2.0, x)[0], x)
     both(lambda m, x: m.jacrev(lambda x: x * 1.5)(x), x, jit=False)
+    both(lambda m, x: m.jacrev(lambda x: x * 1.5, allow_int=True)(x), x)
+    both(lambda m, x: m.jacfwd(lambda x: m.numpy.arange(2))(x), data())
     both(lambda m, x: m.jvp(lambda x: x * 2, (x,), (np.zeros(3, m.dtypes.float0),))[0], x, jit=False)
     both(lambda m, x: m.jvp(lambda x: x * 2, (x,), (x,)), x, jit=False)
     both(lambda m, x: m.vjp(lambda x: x * 2.0, x)[1](np.ones(3, np.float32))[0].dtype.name, x, jit=False)

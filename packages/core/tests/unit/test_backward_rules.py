@@ -86,6 +86,15 @@ def test_custom_gradient_with_options():
     assert phlox.vjp(f, 3.0)[1].with_logs(2.0) == ((30.0,), {"ct": 2.0})
 
 
+def test_wrong_results_of_custom_gradient():
+    product = phlox.custom_gradient(lambda x, y: (x * y, lambda ct: (ct,)))
+    with pytest.raises(TreeError, match=r"of <lambda> must .* of the 2 arguments, got a tuple of 1"):
+        phlox.grad(product)(1.0, 2.0)
+    for result in (1.0, (1.0,), (1.0, 2.0)):
+        with pytest.raises(TreeError, match=r"^custom_gradient: <lambda> must return a pair \(value, rule\), got"):
+            phlox.custom_gradient(lambda x, result=result: result)(1.0)
+
+
 def test_largest_and_smallest_are_laid_out():
     mesh = phlox.make_mesh((1,), ("x",))
     sharding = phlox.NamedSharding(mesh, phlox.P("x"))

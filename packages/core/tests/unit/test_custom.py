@@ -74,6 +74,9 @@ def test_defjvps_and_symbolic_zeros_of_single_rules():
 
     f.defjvps(lambda t, out, x, y: 5 * t * y, None)
     assert [float(g) for g in grad(f, (0, 1))(2.0, 3.0)] == [15.0, 0.0]
+    f.defjvps(None)
+    with pytest.raises(errors.OptionError, match="defjvps: 1 rules for the 2 arguments of f"):
+        grad(f)(2.0, 3.0)
 
 
 def test_arguments_that_are_not_differentiated():

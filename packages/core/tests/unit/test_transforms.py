@@ -129,6 +129,8 @@ def test_aux_and_argnums():
     out, _pull, aux = vjp(lambda x: (x * 2, x), 3.0, has_aux=True)
     assert (float(out), float(aux)) == (6.0, 3.0)
     assert jvp(lambda x: (x * 2, x), (3.0,), (1.0,), has_aux=True)[2] == 3.0
+    for transform in (jacfwd, jacrev, hessian):
+        assert transform(lambda x: (x, {"k": "text", "x": x}), has_aux=True)(3.0)[1] == {"k": "text", "x": 3.0}
 
 
 def test_integer_inputs_have_tangents_of_no_type():
@@ -226,6 +228,18 @@ def test_random_keys_are_mapped():
     drawn = vmap(lambda k: phlox.random.normal(k, (2,)))(keys)
     for k, row in zip(keys, drawn, strict=True):
         np.testing.assert_array_equal(row, phlox.random.normal(k, (2,)))
+
+
+@pytest.mark.parametrize("transform", [jacfwd, jacrev, hessian])
+def test_jacobians_of_empty_trees(transform):
+    assert transform(lambda x: ())(1.0) == () == transform(lambda x: x)(()) == transform(lambda x: 1.0)(())
+
+
+def test_errors_of_hessian_name_it():
+    for f, x in ((jnp.sin, 1), (jnp.sin, 1j), (lambda x: x > 0, 1.0), (3, 1.0), (jnp.sin, "a")):
+        with pytest.raises(phlox.errors.PhloxError, match="hessian") as caught:
+            hessian(f)(x)
+        assert "jac" not in caught.value.what
 
 
 @pytest.mark.parametrize("transform", [jvp, grad, jacfwd, jacrev, hessian, vjp, linearize])

@@ -5,6 +5,7 @@ for an object of another kind, a ValueError): no failed assertion, no missing at
 of the compiler's.
 """
 
+import dataclasses
 import inspect
 import warnings
 
@@ -122,6 +123,14 @@ NAMED = {
     "argnums": lambda: phlox.grad(lambda x: x, argnums=0.5)(1.0),
     "static_argnums": lambda: phlox.jit(lambda x: x, static_argnums=0.0),
     "static_argnames": lambda: phlox.jit(lambda x: x, static_argnames=3),
+    "static_argnums of make_jaxpr": lambda: phlox.make_jaxpr(lambda x: x, static_argnums=1),
+    "a process that is not there": lambda: phlox.local_devices(process_index=3),
+    "axis_names of shard_map": lambda: phlox.shard_map(jnp.sin, mesh=None, out_specs=phlox.P(), axis_names="x"),
+    "shard_map by name": lambda: phlox.shard_map(lambda x: x, mesh=None, out_specs=phlox.P())(x=1.0),
+    "named_call": lambda: phlox.named_call(jnp.sin, name=3),
+    "registered fields that the constructor computes": lambda: phlox.tree_util.register_dataclass(
+        dataclasses.make_dataclass("Computed", [("a", int), ("b", int, dataclasses.field(init=False))])
+    ),
 }
 
 
@@ -155,6 +164,11 @@ WHOLE = {
     "reduce_window": lambda n: phlox.lax.reduce_window(jnp.arange(4.0), 0.0, phlox.lax.add, (n,), (1,), "SAME"),
     "reduce_window, stride": lambda n: phlox.lax.reduce_window(jnp.ones(4), 0.0, phlox.lax.add, (2,), (n,), "SAME"),
     "index_take": lambda n: phlox.lax.index_take(EYES[0], [np.array([0])], (n,)),
+    "unroll": lambda n: phlox.lax.scan(lambda c, x: (c, x), 0.0, EYES[0], unroll=n),
+    "unroll of fori_loop": lambda n: phlox.lax.fori_loop(0, 2, lambda i, x: x, 0.0, unroll=n),
+    "batch_size": lambda n: phlox.lax.map(lambda x: x, EYES[0], batch_size=n),
+    "max_steps": lambda n: phlox.lax.while_loop(lambda x: x < 1, lambda x: x + 1, 0, max_steps=n),
+    "permutation_size": lambda n: phlox.lax.linalg.lu_pivots_to_permutation(jnp.array([0]), n),
 }
 
 
@@ -162,7 +176,7 @@ WHOLE = {
 def test_whole_numbers(name):
     WHOLE[name](np.int64(1))
     for number in (1.0, 1.5, np.float32(1)):
-        with pytest.raises((errors.ArgumentError, errors.OptionError), match=r"integer|pair of numbers"):
+        with pytest.raises((errors.ArgumentError, errors.OptionError), match=r"integer|must be an int|pair of numbers"):
             WHOLE[name](number)
 
 

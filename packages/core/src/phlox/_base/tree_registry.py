@@ -242,12 +242,12 @@ def register_dataclass(
             f"Got {data_fields=} {meta_fields=}."
         )
     if dataclasses.is_dataclass(nodetype):
+        fields = [field for field in dataclasses.fields(nodetype) if field.name not in drop_fields]
         # Fields with ``init=False`` are computed by the constructor, and cannot be passed to it.
-        fields = [field for field in dataclasses.fields(nodetype) if field.init and field.name not in drop_fields]
-        names = [field.name for field in fields]
+        names = [field.name for field in fields if field.init]
         if data_fields is None or meta_fields is None:
             meta_fields = [field.name for field in fields if field.metadata.get("static", False)]
-            data_fields = [name for name in names if name not in meta_fields]
+            data_fields = [field.name for field in fields if field.name not in meta_fields]
         listed_fields = {*data_fields, *meta_fields}
         if missing := sorted(set(names) - listed_fields):
             raise OptionError(
@@ -256,8 +256,10 @@ def register_dataclass(
             )
         if unknown := sorted(listed_fields - set(names)):
             raise OptionError(
-                f"register_dataclass: data_fields and meta_fields must include all dataclass fields of "
-                f"{nodetype.__name__} and no others. Unexpected fields: {{{', '.join(map(repr, unknown))}}}"
+                f"register_dataclass: data_fields and meta_fields must include all dataclass fields with "
+                f"``init=True`` of {nodetype.__name__} and no others. Unexpected fields: "
+                f"{{{', '.join(map(repr, unknown))}}}",
+                instead=f"drop_fields={unknown}, if the constructor computes them",
             )
     elif data_fields is None or meta_fields is None:
         raise ArgumentError(

@@ -221,10 +221,11 @@ def local_devices(
       host_id: the former name of `process_index`; used if `process_index` is None.
 
     Returns:
-      A list of `Device`; empty for a process that does not exist.
+      A list of `Device`.
 
     Raises:
       BackendError: there is no such backend.
+      DeviceError: there is no such process.
 
     >>> len(local_devices()) == len(devices())
     True
@@ -232,7 +233,13 @@ def local_devices(
     index = host_id if process_index is None else process_index
     if index is None:
         return client(backend).local_devices()
-    return [device for device in devices(backend) if device.process_index == index]
+    chosen = [device for device in devices(backend) if device.process_index == index]
+    if not chosen:
+        raise DeviceError(
+            f"local_devices: Unknown process_index {index!r}",
+            instead=f"a number from 0 to {process_count(backend) - 1}",
+        )
+    return chosen
 
 
 def default_backend() -> str:

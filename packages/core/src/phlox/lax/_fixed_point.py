@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -59,7 +58,7 @@ def fixed_point(
     (Array(2., dtype=float32, weak_type=True), Array(0.25, dtype=float32, weak_type=True))
     """
     arguments.check_callable("fixed_point", f)
-    if operator.index(max_steps) < 1:
+    if arguments.as_int(max_steps, "fixed_point: max_steps") < 1:
         raise OptionError(f"fixed_point: max_steps={max_steps} is less than 1")
     for path, x in zip(pytree.named_paths(pytree.tree_structure(x0)), pytree.tree_leaves(x0), strict=True):
         if not dtypes.is_inexact(typeof(x).dtype):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from .._api.jit.arguments import as_int
 from .._api.jit.bodies import Staged
 from .._base import pytree
 from .._base.errors import DtypeError, OptionError, ShapeError, ShardingTypeError
@@ -118,7 +118,7 @@ def check_carry(
 
 def check_checkpoints(function: str, checkpoints: int | None) -> None:
     """Raises unless `checkpoints` is None or an integer of at least 2."""
-    if checkpoints is not None and operator.index(checkpoints) < 2:
+    if checkpoints is not None and as_int(checkpoints, f"{function}: checkpoints") < 2:
         raise OptionError(
             f"{function}: checkpoints={checkpoints} is less than 2", instead="2 or more; None for the default"
         )

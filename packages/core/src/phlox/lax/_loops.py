@@ -6,7 +6,6 @@ the compiled program iterates.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -95,7 +94,7 @@ def while_loop(
     if max_steps is None and progress is None:
         return _while(cond_fun, body_fun, init_val, named, checkpoints)
     if max_steps is not None:
-        if operator.index(max_steps) < 0:
+        if arguments.as_int(max_steps, "while_loop: max_steps") < 0:
             raise OptionError(f"while_loop: max_steps={max_steps} is negative")
         # The number of stored states is even, as in `stored_states`. No loop of few steps needs more rows than steps.
         most = max(2, max_steps + max_steps % 2)

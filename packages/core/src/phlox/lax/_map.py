@@ -50,7 +50,7 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
 
         step.__name__ = arguments.fun_name(f)
         return scan(step, (), xs)[1]
-    if batch_size < 0:
+    if arguments.as_int(batch_size, "map: batch_size") < 0:
         raise OptionError(f"map: batch_size={batch_size} is negative", instead="0, for all at once")
     leaves, tree = operands_of("map", f, (xs,))
     total = common_length(leaves, pytree.treedef_children(tree)[0], None, "map")

@@ -185,7 +185,7 @@ def _scan(
     carry_tree, xs_tree = pytree.treedef_children(tree)
     count = carry_tree.num_leaves
     steps = common_length(leaves[count:], xs_tree, length)
-    unroll = unroll_count(unroll, steps)
+    unroll = unroll_count(unroll, steps, named.function)
     row_avals = [typeof(x).without_axis(0) for x in leaves[count:]]
     avals, body = settle_carry(
         [typeof(x) for x in leaves[:count]],

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
+from .._api.jit.arguments import as_int
 from .._base import pytree
 from .._base.errors import AxisError, ConcretizationTypeError, OptionError, ShapeError, ShardingTypeError
 from .._base.pytree import PyTreeDef
@@ -13,12 +13,12 @@ from .._ir.dimensions import is_symbolic
 from .._trace.trace import Tracer, typeof
 
 
-def unroll_count(unroll: Any, steps: int) -> int:
+def unroll_count(unroll: Any, steps: int, function: str) -> int:
     """The number of steps in one iteration of the loop, from 1 to `steps`."""
     _check_known("unroll", "`int` or `bool`", unroll)
-    count = (0 if unroll else 1) if isinstance(unroll, bool) else operator.index(unroll)
+    count = (0 if unroll else 1) if isinstance(unroll, bool) else as_int(unroll, f"{function}: unroll")
     if count < 0:
-        raise OptionError(f"scan: `unroll` must be a bool or an integer that is not negative, got {unroll}")
+        raise OptionError(f"{function}: `unroll` must be a bool or an integer that is not negative, got {unroll}")
     if is_symbolic(steps):  # unrolling has no effect on the values
         return 1
     return min(count or steps, steps) or 1

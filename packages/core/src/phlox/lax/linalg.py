@@ -7,10 +7,10 @@ routines are for float32, float64 and complex numbers; other floats raise `Unsup
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
+from .._api.jit.arguments import as_int
 from .._base.docstrings import docs_from
 from .._base.public_names import publish
 from .._base.source import warn
@@ -353,7 +353,8 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     Array([2, 0, 1], dtype=int32)
     """
     pivots = check_one("lu_pivots_to_permutation", pivots)
-    return lu_pivots_to_permutation_p(pivots, permutation_size=operator.index(permutation_size))
+    size = as_int(permutation_size, "lu_pivots_to_permutation: permutation_size")
+    return lu_pivots_to_permutation_p(pivots, permutation_size=size)
 
 
 @docs_from(lu)

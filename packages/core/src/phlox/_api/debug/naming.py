@@ -35,9 +35,13 @@ def named_scope(name: str) -> AbstractContextManager[None]:
     >>> print(phlox.make_jaxpr(layer)(1.0).pretty_print(name_stack=True))
     { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] # [layer] in (b,) }
     """
+    return within(_checked_name("named_scope", name))
+
+
+def _checked_name(function: str, name: Any) -> str:
     if not isinstance(name, str):
-        raise ArgumentError(f"named_scope takes a name, got {name!r}", instead="a string", argument="name", value=name)
-    return within(name)
+        raise ArgumentError(f"{function} takes a name, got {name!r}", instead="a string", argument="name", value=name)
+    return name
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
@@ -50,15 +54,18 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     Returns:
       A function that is called as `fun` is and returns the same.
 
+    Raises:
+      ArgumentError: `name` is no string.
+
     >>> named_call(lambda x: x + 1, name="step")(1)
     2
     """
     arguments.check_callable("named_call", fun)
-    label = arguments.fun_name(fun) if name is None else name
+    label = arguments.fun_name(fun) if name is None else _checked_name("named_call", name)
 
     @wraps(fun)
     def named(*args: Any, **kwargs: Any) -> Any:
-        with named_scope(label):
+        with within(label):
             return fun(*args, **kwargs)
 
     return named

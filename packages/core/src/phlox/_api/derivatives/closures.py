@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._base import pytree
-from ..._base.errors import DerivativeError, PhloxError
+from ..._base.errors import DerivativeError, PhloxError, TreeError
 from ..._base.partial import Partial
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.wrapping import wraps
@@ -20,6 +20,7 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import Tracer, typeof
 from ..._transform.array_operations import instantiate
 from ..._transform.transpose import Linear, backward_pass
+from ..jit import arguments
 from ..jit.bodies import Staged, operands_of
 from ..jit.programs import as_struct
 from ..jit.user_functions import user_call
@@ -95,6 +96,9 @@ def custom_gradient(
     Returns:
       A function of the same arguments that returns the value, and whose reverse derivative is computed by the rule.
 
+    Raises:
+      TreeError: in a call, when `fun` returns no such pair; in a derivative, when the rule returns other cotangents.
+
     >>> f = custom_gradient(lambda x: (x**2, lambda ct: 3 * ct))
     >>> phlox.grad(f)(1.0)
     Array(3., dtype=float32, weak_type=True)
@@ -102,12 +106,24 @@ def custom_gradient(
     if fun is None:
         return functools.partial(custom_gradient, with_logs=with_logs, remat=remat)
 
-    @custom_vjp
-    def wrapped(*args: Any) -> Any:
-        return fun(*args)[0]
+    def value_and_rule(*args: Any) -> tuple[Any, Callable[..., Any]]:
+        result = fun(*args)
+        if not (isinstance(result, tuple | list) and len(result) == 2 and callable(result[1])):
+            raise TreeError(
+                f"custom_gradient: {arguments.fun_name(fun)} must return a pair (value, rule), got {result!r:.60}",
+                instead="return value, lambda ct: ...",
+            )
+        arguments.check_outputs(fun, result[0], pytree.tree_leaves(result[0]))
+        return result[0], result[1]
+
+    def value(*args: Any) -> Any:
+        return value_and_rule(*args)[0]
+
+    value.__name__ = arguments.fun_name(fun)  # of which error messages speak
+    wrapped = custom_vjp(value)
 
     def forward(*args: Any) -> tuple[Any, Any]:
-        out, rule = fun(*args)
+        out, rule = value_and_rule(*args)
         # With `remat`, `rule` is a function of the arguments that computes value and rule again.
         if remat:
             out, rule = rule(*args)

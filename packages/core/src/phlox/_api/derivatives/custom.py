@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._base import pytree
-from ..._base.errors import DerivativeError, TreeError, UnexpectedTracerError, UnsupportedError
+from ..._base.errors import DerivativeError, OptionError, TreeError, UnexpectedTracerError, UnsupportedError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.wrapping import P, R
 from ..._ir.avals import ShapedArray
@@ -248,6 +248,7 @@ class custom_jvp(_Custom[P, R]):
 
         Raises:
           DerivativeError: some arguments are not differentiated.
+          OptionError: in a derivative, when the number of rules is not that of the arguments.
 
         >>> f = phlox.custom_jvp(lambda x, y: x * y)
         >>> f.defjvps(lambda t, out, x, y: 10 * t, None)
@@ -255,12 +256,19 @@ class custom_jvp(_Custom[P, R]):
         (Array(10., dtype=float32, weak_type=True), Array(0., dtype=float32, weak_type=True))
         """
         if self.nondiff_argnums:
-            raise DerivativeError("defjvps: rules for single arguments, but some of them are not differentiated")
+            raise DerivativeError(
+                "defjvps: Can't use ``defjvps`` with ``nondiff_argnums``", instead="defjvp, one rule for all arguments"
+            )
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             # The function itself is called, and not `self.fun`: its own derivatives, of higher order, follow the rule
             # too.
             out = self(*primals)  # type: ignore[call-arg]
+            if len(jvps) != len(primals):
+                raise OptionError(
+                    f"defjvps: {len(jvps)} rules for the {len(primals)} arguments of {arguments.fun_name(self.fun)}",
+                    instead="one rule for each argument, None for an argument without a derivative",
+                )
             parts = [rule(t, out, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None]
             if not parts:
                 # With None for all arguments the tangent is zero.
@@ -549,12 +557,14 @@ class custom_vjp(_Custom[P, R]):
             # An example of the arguments tells how many cotangents there are, and their structures.
             example = blank(in_tree)
             if not isinstance(result, tuple | list) or len(result) != len(example):
+                got = pytree.describe(pytree.tree_structure(result, lambda x: x is not result))
                 raise TreeError(
                     f"Custom VJP bwd rule of {name} must produce a tuple with a cotangent for each of the "
-                    f"{len(example)} arguments, got {type(result).__name__}",
+                    f"{len(example)} arguments, got {got}",
+                    instead="a tuple with one cotangent for each argument, None for zeros",
                     path=(),
                     expected=f"a tuple of {len(example)}",
-                    got=type(result).__name__,
+                    got=got,
                 )
             return flat_cotangents(name, tuple(result), tuple(example), in_avals)
 

@@ -20,10 +20,11 @@ from ..._ops.structure.iota import iota
 from ..._ops.structure.numbers import keep_dtype
 from ..._ops.structure.shape import convert_array, reshape
 from ..._trace.trace import recorder, typeof
+from ..._transform.array_operations import Zero, instantiate
 from ..batching.vmap import vmap
 from ..jit import arguments
 from ..jit.jit import jit
-from ..jit.user_functions import user_call
+from ..jit.user_functions import Aux, user_call
 from .differentiate import jvp, ones_like_output, pull_back, refuse_reduce_axes, vjp
 
 Argnums = int | Sequence[int]
@@ -80,9 +81,9 @@ def _check_inputs(
                 f"argument {names()[i]} of type {aval.short}",
                 instead="x.astype(complex)",
             )
-        if function == "jacfwd" and kind == "c" and not holomorphic:
+        if function in ("jacfwd", "hessian") and kind == "c" and not holomorphic:
             raise DerivativeError(
-                f"jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got "
+                f"{function} requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got "
                 f"{aval.dtype} for argument {names()[i]} of type {aval.short}",
                 instead="holomorphic=True for a holomorphic function; else jacrev, or jvp",
                 argument=names()[i],
@@ -93,7 +94,8 @@ def _check_inputs(
             raise DerivativeError(
                 f"{function} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), "
                 f"but got {aval.dtype} for argument {names()[i]} of type {aval.short}",
-                instead="pass a float (1.0 for 1), choose other argnums, or allow_int=True",
+                instead="pass a float (1.0 for 1), or choose other argnums"
+                + ("" if function in ("jacfwd", "hessian") else "; or allow_int=True"),
                 argument=names()[i],
                 aval=aval,
             )
@@ -295,13 +297,16 @@ def _split(x: Any, leaves: Sequence[Any], axis: int, like: Any) -> list[Any]:
     from ..._ops.structure.slicing import along
 
     whole, weak_type = typeof(x), typeof(like).weak_type
+    if whole.dtype == dtypes.float0 and dtypes.kind(typeof(like).dtype) in "biu":
+        # As in JAX: the derivative of integers is zero, and has their dtype.
+        x = instantiate(Zero(typeof(like).update(shape=whole.shape)))
     # Results have the weak type of what they are derivatives of, as in JAX.
-    if whole.weak_type != weak_type:
+    elif whole.weak_type != weak_type:
         x = convert_array(x, whole.dtype, weak_type)
     shape = whole.shape
-    at = axis % len(shape)
     result, start = [], 0
     for leaf in leaves:
+        at = axis % len(shape)
         aval = typeof_value(leaf)
         assert aval is not None
         part = along(x, at, start, start + aval.size)
@@ -336,23 +341,35 @@ def jacfwd(
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    arguments.check_callable("jacfwd", fun)
+    return _jacfwd(fun, argnums, has_aux, holomorphic, "jacfwd")
+
+
+def _jacfwd(
+    fun: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool, function: str
+) -> Callable[..., Any]:
+    """`jacfwd`, called `function` in error messages."""
+    arguments.check_callable(function, fun)
 
     @wraps(fun)
     @user_call
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _choose(fun, argnums, args, kwargs)
-        _check_inputs("jacfwd", lambda: _names(fun, argnums, args), chosen, holomorphic, False)
+        _check_inputs(function, lambda: _names(fun, argnums, args), chosen, holomorphic, False)
         leaves, tree = flatten(tuple(chosen))
+        arguments.check_arrays(function, partial, chosen, {}, leaves)
+        aux = Aux(None)
 
         def push(*tangents: Any) -> Any:
-            outs = jvp(partial, tuple(chosen), tree.unflatten(tangents), has_aux)
-            return outs if has_aux else (*outs, None)
+            nonlocal aux
+            out, tangent, *rest = jvp(partial, tuple(chosen), tree.unflatten(tangents), has_aux)
+            aux = Aux(rest)
+            return out, tangent, aux.arrays
 
         # All columns in one pass, over a batch with one tangent for each element of the arguments.
-        out, columns, aux = vmap(push, out_axes=(None, -1, None))(*_basis(leaves))
+        in_batch = vmap(push, out_axes=(None, -1, None)) if leaves else push
+        out, columns, aux_arrays = in_batch(*_basis(leaves))
         if holomorphic:
-            _check_output("jacfwd", fun, [typeof_value(x) for x in pytree.tree_leaves(columns)], True)
+            _check_output(function, fun, [typeof_value(x) for x in pytree.tree_leaves(columns)], True)
 
         # Columns are on the last axis, where the parts of each argument are cut out.
         def rows(x: Any, like: Any) -> Any:
@@ -360,7 +377,7 @@ def jacfwd(
             return blocks if isinstance(argnums, Iterable) else blocks[0]
 
         result = pytree.tree_map(rows, columns, out)
-        return (result, aux) if has_aux else result
+        return (result, *aux.with_arrays(aux_arrays)) if has_aux else result
 
     return jacobian
 
@@ -379,7 +396,7 @@ def jacrev(
       argnums: which positional arguments to differentiate, counted from 0 (or back from -1); an int or several.
       has_aux: `fun` returns (out, aux), and aux is passed through.
       holomorphic: differentiate a complex function as a holomorphic one.
-      allow_int: take integer arguments; their Jacobians have dtype float0.
+      allow_int: take integer arguments; their Jacobians are zeros of their dtypes.
 
     Returns:
       A function of the arguments of `fun` that returns the Jacobian, or (Jacobian, aux), of the shapes that `jacfwd`
@@ -394,23 +411,34 @@ def jacrev(
     Array([[1., 1., 1.],
            [1., 0., 0.]], dtype=float32)
     """
-    arguments.check_callable("jacrev", fun)
+    return _jacrev(fun, argnums, has_aux, holomorphic, allow_int, "jacrev")
+
+
+def _jacrev(
+    fun: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool, allow_int: bool, function: str
+) -> Callable[..., Any]:
+    """`jacrev`, called `function` in error messages."""
+    arguments.check_callable(function, fun)
 
     @wraps(fun)
     @user_call
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _choose(fun, argnums, args, kwargs)
-        _check_inputs("jacrev", lambda: _names(fun, argnums, args), chosen, holomorphic, allow_int)
-        leaves, pullback, aux = pull_back(partial, chosen, has_aux, "jacrev")
+        _check_inputs(function, lambda: _names(fun, argnums, args), chosen, holomorphic, allow_int)
+        leaves, pullback, aux = pull_back(partial, chosen, has_aux, function)
         tree = pullback.out_tree
         if tree == tree_structure(None):
             raise DerivativeError(
                 f"A function that returns None has no Jacobian: {arguments.fun_name(fun)} returned None",
                 instead="return the result at the end of the function",
             )
-        _check_output("jacrev", fun, [typeof_value(x) for x in leaves], holomorphic)
+        _check_output(function, fun, [typeof_value(x) for x in leaves], holomorphic)
+
+        def pull(*cotangents: Any) -> Any:
+            return pullback(tree.unflatten(cotangents))
+
         # One cotangent for each element of the result.
-        stacked = vmap(lambda *cts: pullback(tree.unflatten(cts)))(*_basis(leaves))
+        stacked = (vmap(pull) if leaves else pull)(*_basis(leaves))
         inputs, chosen_tree = flatten(tuple(chosen))
         blocks = [_split(x, leaves, 0, like) for x, like in zip(pytree.tree_leaves(stacked), inputs, strict=True)]
 
@@ -444,4 +472,5 @@ def hessian(
            [ 0., 12.]], dtype=float32)
     """
     # Forward over reverse, as in JAX: reverse mode outside would store residuals of the inner derivative.
-    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+    rows = _jacrev(fun, argnums, has_aux, holomorphic, False, "hessian")
+    return _jacfwd(rows, argnums, has_aux, holomorphic, "hessian")

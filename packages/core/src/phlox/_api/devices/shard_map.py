@@ -6,7 +6,7 @@ that eager calls find the compiled program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set as AbstractSet
+from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
 from typing import Any
 
 from ..._base import pytree
@@ -74,7 +74,8 @@ def shard_map(
       that is split over k devices has length k * n there.
 
     Raises:
-      ArgumentError: in a call, when a leaf of the specs is no `PartitionSpec`.
+      ArgumentError: `axis_names` is no set; or, in a call, when a leaf of the specs is no `PartitionSpec`, or an
+        argument is passed by name.
       DeviceError: in a call, when there is no mesh, or a function mapped over another mesh is around.
       OptionError: in a call, when `axis_names` has a name that is no axis of the mesh, or a result may differ between
         devices along an axis that its spec does not name.
@@ -88,9 +89,16 @@ def shard_map(
     >>> total(np.ones(2, np.float32))
     Array([1., 1.], dtype=float32)
     """
+    if isinstance(axis_names, str) or not isinstance(axis_names, Iterable):
+        raise ArgumentError(
+            f"shard_map: axis_names={axis_names!r} is no set",
+            instead=f"axis_names={{{axis_names!r}}}",
+            axis_names=axis_names,
+        )
+    names = frozenset(axis_names)
     if f is None:
-        return lambda g: _mapped("shard_map", g, mesh, in_specs, out_specs, frozenset(axis_names), check_vma)
-    return _mapped("shard_map", f, mesh, in_specs, out_specs, frozenset(axis_names), check_vma)
+        return lambda g: _mapped("shard_map", g, mesh, in_specs, out_specs, names, check_vma)
+    return _mapped("shard_map", f, mesh, in_specs, out_specs, names, check_vma)
 
 
 def smap(
@@ -156,7 +164,12 @@ def _mapped(
 
     @wraps(f)
     @user_call
-    def mapped(*args: Any) -> Any:
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            raise ArgumentError(
+                f"{function}: {arguments.fun_name(f)} got {', '.join(kwargs)} by name, but in_specs are by position",
+                instead="positional arguments; or functools.partial, which binds a value that is not split",
+            )
         where = _mesh(function, mesh, names)
         mapped_names = _mapped_names(where, names)
         leaves, in_tree = flatten(args)

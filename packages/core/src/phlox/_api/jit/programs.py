@@ -271,15 +271,19 @@ def make_jaxpr(
       A function that is called as `fun` is, and whose arguments may be `ShapeDtypeStruct`s. It returns a `ClosedJaxpr`,
       or (ClosedJaxpr, tree of `ShapeDtypeStruct`).
 
+    Raises:
+      OptionError: `static_argnums` names an argument that `fun` does not have.
+
     >>> make_jaxpr(lambda x: 2 * x)(1.0)
     { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
     """
     statics = arguments.as_ints(static_argnums, "static_argnums")
+    statics, _ = arguments.complete(fun, statics, (), "static", verbatim=True)
 
     @wraps(fun)
     def make(*args: Any, **kwargs: Any) -> Any:
         # Negative numbers count from the end of the arguments of this call.
-        chosen = {n % len(args) for n in statics} if args else set()
+        chosen = {n + len(args) if n < 0 else n for n in statics}
         dynamic = tuple(x for i, x in enumerate(args) if i not in chosen)
 
         @wraps(fun)

@@ -13,12 +13,27 @@ from ..._ir.avals import typeof_value
 from . import arguments
 
 
+class Aux:
+    """What a function returns beside its result: its arrays pass through a transformation, other leaves stay here."""
+
+    def __init__(self, aux: Any):
+        self._leaves, self._tree = flatten(aux)
+
+    @property
+    def arrays(self) -> list[Any]:
+        return [x for x in self._leaves if typeof_value(x) is not None]
+
+    def with_arrays(self, arrays: Sequence[Any]) -> Any:
+        """The tree with these arrays, which the transformation returned, in the place of its own."""
+        values = iter(arrays)
+        return self._tree.unflatten([x if typeof_value(x) is None else next(values) for x in self._leaves])
+
+
 class FlatFunction:
     """`fun(*args)` as a function of the leaves of args. After a call, `out_tree` is the treedef of the result.
 
-    With `has_aux` the function returns (out, aux). Arrays in aux are returned after those of out; other leaves of aux
-    are kept in `aux`, since they cannot pass through a transformation. Where `fun` only passes arguments on, `user` is
-    the user's function, of which error messages speak.
+    With `has_aux` the function returns (out, aux). Arrays in aux are returned after those of out. Where
+    `fun` only passes arguments on, `user` is the user's function, of which error messages speak.
     """
 
     def __init__(
@@ -33,8 +48,7 @@ class FlatFunction:
         self.in_tree = in_tree
         self.has_aux = has_aux
         self.out_tree: PyTreeDef
-        self.aux: list[Any] = []
-        self.aux_tree: PyTreeDef
+        self.aux = Aux(None)
 
     def __call__(self, *leaves: Any) -> list[Any]:
         """The leaves of the result, followed by the arrays of aux."""
@@ -43,25 +57,22 @@ class FlatFunction:
             flat, self.out_tree = flatten(out)
             arguments.check_outputs(self.user, out, flat)
             return flat
-        if not (isinstance(out, tuple) and len(out) == 2):
+        if not (isinstance(out, tuple | list) and len(out) == 2):
             raise TreeError(
                 f"{arguments.fun_name(self.user)} must return a pair (out, aux), a two-element tuple, because of "
                 f"has_aux=True, got {out!r}"
             )
         flat, self.out_tree = flatten(out[0])
         arguments.check_outputs(self.user, out[0], flat)
-        self.aux, self.aux_tree = flatten(out[1])
-        # Strings and the like in aux stay in `self.aux`. Only arrays pass through the transformation.
-        return [*flat, *[x for x in self.aux if typeof_value(x) is not None]]
+        self.aux = Aux(out[1])
+        return [*flat, *self.aux.arrays]
 
     def split(self, outs: Sequence[Any]) -> tuple[list[Any], Any]:
         """Flat results, and aux as a tree."""
         if not self.has_aux:
             return list(outs), None
         count = self.out_tree.num_leaves
-        arrays = iter(outs[count:])
-        aux = [x if typeof_value(x) is None else next(arrays) for x in self.aux]
-        return list(outs[:count]), self.aux_tree.unflatten(aux)
+        return list(outs[:count]), self.aux.with_arrays(outs[count:])
 
 
 def check_returned(fun: Callable[..., Any], out_tree: PyTreeDef) -> None:
