@@ -60,7 +60,7 @@ class JVPTrace(Trace):
             return JVPTracer(self, primal, *tangent)
         return JVPTracer(self, primal, tangent)
 
-    def needs_spectra(self, call: Primitive, params: dict[str, Any]) -> bool:
+    def needs_spectra(self, params: dict[str, Any]) -> bool:
         """Whether the spectra inside of a call may be needed outside: the result is differentiated again, or staged."""
         if not any(map(decomposes, jaxprs_in(params))):
             return False
@@ -81,7 +81,7 @@ class JVPTrace(Trace):
         active = [x for x in args if type(x) is JVPTracer and x.owner is self]
         has_spectrum = any(x.spectrum for x in active)
         # The rule of a call returns tangents without spectra. Its equations are bound one by one where spectra count.
-        if active and primitive.unfold is not None and (has_spectrum or self.needs_spectra(primitive, params)):
+        if active and primitive.unfold is not None and (has_spectrum or self.needs_spectra(params)):
             return primitive.unfold(*args, **params)
         # Rules bind operations of the enclosing trace: a second derivative sees the operations of the first one.
         token = current_trace.set(self.parent)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._base.errors import PhloxError
 from ..._ir import dtypes
-from ..._trace.origins import Origin, Property, origin_of
+from ..._trace.origins import Property, origin_of
 from ..._trace.steps import Step, Value
 from ..._transform.array_operations import Zero
 from .answers import Answer, operand_lines
@@ -81,10 +81,10 @@ def _explained(recording: Recording, value: Value, holds: Property, text: str) -
     if origin.value is not None:
         name = recording.name_of(origin.value)
         return Answer(f"zero comes from the argument {name}, which is zero and first read at", step, details)
-    return Answer("zero comes from", step, [_reason(step, origin), *details])
+    return Answer("zero comes from", step, [_reason(step), *details])
 
 
-def _reason(step: Step, origin: Origin) -> str:
+def _reason(step: Step) -> str:
     """The sentence that says how the step makes zero."""
     if step.name == "select_n":
         return "its condition selects zeros"

@@ -62,17 +62,15 @@ class Buckets:
         for name, n in lengths.items():
             multiple = multiples.get(name, 1)
             # If both grow together, a pair of ranges for each pair of lengths would square the number of programs.
-            if first and self._follows(name, n, lengths[first], frozenset((first, name)), together):
+            if first and self._follows(n, lengths[first], frozenset((first, name)), together):
                 ranges[name] = self._following(n, lengths[first], ranges[first], multiple)
             else:
                 ranges[name] = self._range(name, n, multiple)
             first = first or name
         return tuple((name, *ranges[name]) for name in sorted(ranges))
 
-    def _follows(
-        self, name: str, n: int, other: int, pair: frozenset[str], together: Collection[frozenset[str]]
-    ) -> bool:
-        """Whether the bucket of `name`, of length `n`, grows with that of the first name, of length `other`."""
+    def _follows(self, n: int, other: int, pair: frozenset[str], together: Collection[frozenset[str]]) -> bool:
+        """Whether the bucket of length `n` grows with that of length `other`; `pair` are the names of both."""
         is_default = self.default is None and not any(each in self.by_name for each in pair)
         # Lengths that are far apart have nothing to do with each other.
         is_proportional = n > 1 and max(n, other) <= _MAX_RATIO * min(n, other)
