@@ -101,14 +101,14 @@ class custom_vmap(FunctionWithRules[..., Any]):
             pytree.check_same(
                 tree,
                 batched_tree,
-                f"structure of output value and output batching specification returned by {stated} do not match: those "
-                f"of the vmap rule of {name}",
+                f"structure of output value and output batching specification returned by {stated} do not match, "
+                f"for {name}",
             )
             pytree.check_same(
                 out_tree,
                 tree,
-                f"structure of output returned by {stated} does not match that of original custom-vmapped function: "
-                f"the vmap rule of {name} returns another structure than {name}",
+                f"structure of output returned by {stated} does not match that of original custom-vmapped function "
+                f"{name}",
             )
             arguments.check_outputs(vmap_rule, result, outs)
             # Trees of bools, in which users also write 0 and 1.
@@ -126,8 +126,8 @@ def _check_axes(name: str, tree: PyTreeDef, outs: Sequence[Any], flags: Sequence
         have = typeof(out)
         if there and have.shape[:1] != (size,):
             raise ShapeError(
-                f"the vmap rule of {name} returned {have.short} for result{pytree.keystr(path)}, which it says to be "
-                f"batched, that is to have an axis of length {size} in front",
+                f"the vmap rule of {name} returned {have.short} for result{pytree.keystr(path)}, and True for it in "
+                f"out_batched, but its first axis is no batch axis of length {size}",
                 instead=f"a value for each of the {size} examples, or False in out_batched",
                 shapes=[have.shape],
             )

@@ -49,24 +49,29 @@ def _check_args(
 
 
 class _Wording(NamedTuple):
-    """Words for error messages about tangents or cotangents that users pass: what they are, what they belong to, and
-    how messages about shapes and dtypes begin."""
+    """Words for error messages about tangents or cotangents that users pass.
 
-    what: str
-    of: str
-    other_shape: str
-    other_dtype: str
+    Attributes:
+      noun: "tangent" or "cotangent".
+      counterpart: the value that has the type that is needed.
+      shape_message, dtype_message: the beginning of a message about another shape or dtype.
+    """
+
+    noun: str
+    counterpart: str
+    shape_message: str
+    dtype_message: str
 
 
 _OF_JVP = _Wording(
     "tangent",
-    "primal",
+    "its primal",
     "jvp called with different primal and tangent shapes",
     "primal and tangent arguments to jvp do not match",
 )
 _INCONSISTENT = "linearized function called on tangent values inconsistent with the original primal values"
-_OF_LINEARIZED = _Wording("tangent", "primal", _INCONSISTENT, _INCONSISTENT)
-_OF_PULLBACK = _Wording("cotangent", "result", "unexpected JAX type", "unexpected JAX type")
+_OF_LINEARIZED = _Wording("tangent", "its primal", _INCONSISTENT, _INCONSISTENT)
+_OF_PULLBACK = _Wording("cotangent", "the result", "unexpected JAX type", "unexpected JAX type")
 
 
 def _as_tangent(x: Any, aval: ShapedArray, name: str, wording: _Wording) -> Any:
@@ -74,30 +79,32 @@ def _as_tangent(x: Any, aval: ShapedArray, name: str, wording: _Wording) -> Any:
 
     The cotangent of an integer may be any array of the same shape, such as the result itself, since it is not used.
     """
-    what, of = wording.what, wording.of
+    noun = wording.noun
     expected = aval.tangent()
     have = typeof_value(x)
     if have is None:
-        raise ArgumentError(f"{what} {name} is {x!r}, which is no array", argument=name)
+        raise ArgumentError(f"{noun} {name} is {x!r}, which is no array", argument=name)
     if have.shape != expected.shape:
         raise ShapeError(
-            f"{wording.other_shape}: {what} {name} has type {have.short}, but its {of} has type {aval.short}",
-            instead=f"a {what} of type {expected.short}",
+            f"{wording.shape_message}: {noun} {name} has type {have.short}, but "
+            f"{wording.counterpart} has type {aval.short}",
+            instead=f"a {noun} of type {expected.short}",
             shapes=[have.shape, expected.shape],
         )
     # Integers have tangents of dtype float0, whose arrays hold nothing: a symbolic zero says the same.
     if expected.dtype == dtypes.float0:
-        if have.dtype != dtypes.float0 and what == "tangent":
+        if have.dtype != dtypes.float0 and noun == "tangent":
             raise DtypeError(
-                f"{wording.other_dtype}: {what} {name} has dtype {have.dtype.name}, but tangents of {aval.short} have "
-                "type float0",
+                f"{wording.dtype_message}: {noun} {name} has dtype {have.dtype.name}, but tangents of {aval.short} "
+                "have type float0",
                 instead="numpy.zeros(x.shape, phlox.dtypes.float0)",
             )
         return Zero(expected)
     if have.dtype != expected.dtype:
         raise DtypeError(
-            f"{wording.other_dtype}: {what} {name} has type {have.short}, but its {of} has type {aval.short}",
-            instead=f"a {what} of dtype {expected.dtype.name}",
+            f"{wording.dtype_message}: {noun} {name} has type {have.short}, but "
+            f"{wording.counterpart} has type {aval.short}",
+            instead=f"a {noun} of dtype {expected.dtype.name}",
         )
     return x
 

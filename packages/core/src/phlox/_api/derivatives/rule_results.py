@@ -100,8 +100,8 @@ class OutType:
                 path = pytree.named_paths(tree)[i]
                 what = self._differs(rule, _KINDS[rule.kind].same_types, "shapes/dtypes of", got, tree)
                 raise DerivativeError(
-                    f"{what}\nIt is the {rule.kind} rule of {rule.function} returned {have.short} for "
-                    f"result{pytree.keystr(path)}, where {rule.function} itself returns {expected.short}",
+                    f"{what}\nThe {rule.kind} rule of {rule.function} returned {have.short} for "
+                    f"result{pytree.keystr(path)}, and {rule.function} itself returns {expected.short}",
                     instead=f"a value of type {expected.short}",
                     expected=expected,
                     got=have,
@@ -137,7 +137,7 @@ def checked_tangents(tangents: Sequence[Any], outs: Sequence[Any], tree: PyTreeD
             raise DerivativeError(
                 "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. "
                 f"Expected {expected.str_short(False)} (tangent type of {aval.str_short(False)}) but got "
-                f"{have.str_short(False)}. This the {rule.kind} rule of {rule.function} returned as tangent of "
+                f"{have.str_short(False)}. The {rule.kind} rule of {rule.function} returned it as the tangent of "
                 f"result{pytree.keystr(path)}",
                 instead=f"a tangent of type {expected.short}",
                 expected=expected,
@@ -164,8 +164,9 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
         leaves = pytree.broadcast_prefix(result, like, is_leaf=pytree.is_none)
     except TreeError as error:
         raise pytree.tree_error(
-            f"the bwd rule of {name} returns a cotangent unlike its argument",
+            f"the bwd rule of {name} returned cotangents of another structure than its arguments have",
             error.differences,  # type: ignore[attr-defined]
+            instead="a tuple with one cotangent for each argument, of its structure; None for zeros",
         ) from None
     cotangents: list[Any] = []
     for i, (ct, aval) in enumerate(zip(leaves, in_avals, strict=True)):
@@ -183,9 +184,9 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
             path = pytree.named_paths(pytree.tree_structure(like), like)[i]
             got = repr(ct) if have is None else have.short
             raise DerivativeError(
-                f"At output{pytree.keystr(path)} the bwd rule produced an output of type {got}: a cotangent of the "
+                f"At output{pytree.keystr(path)} the bwd rule produced an output of type {got}, corresponding to an "
                 f"argument of {name} of type {aval.short}",
-                instead=f"a cotangent of type {expected.short}. Consider just returning a None here for zeros",
+                instead=f"a cotangent of type {expected.short}; None for zeros",
                 expected=expected,
                 got=have,
             )

@@ -9,10 +9,10 @@ from ..._base.errors import OptionError
 
 
 class Inline(enum.Enum):
-    """When a call of a jitted function inside of another is replaced by its operations: the option `inline` of `jit`.
+    """The stage at which the call of a jitted function inside of another is replaced by its operations.
 
-    `JAX_EARLY` does so while the outer function is traced, like True. The others leave it to lowering and to XLA, like
-    False: here XLA decides in all of them.
+    It is a value of the option `inline` of `jit`. `JAX_EARLY` is the trace of the outer function, like True. The others
+    are equal in phlox, and like False: XLA decides.
 
     >>> phlox.jit(lambda x: x + 1, inline=Inline.JAX_EARLY)(1.0)
     Array(2., dtype=float32, weak_type=True)
