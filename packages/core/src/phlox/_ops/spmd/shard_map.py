@@ -166,8 +166,10 @@ class ManualAxes(NamedTuple):
         outer = current_mesh()
         if outer is None or not outer.manual_axes or self.mesh.size == 1:
             return
-        has_devices = isinstance(outer, Mesh) and isinstance(self.mesh, Mesh)
-        is_same = outer.is_equivalent_to(self.mesh) if has_devices else outer.shape_tuple == self.mesh.shape_tuple
+        if isinstance(outer, Mesh) and isinstance(self.mesh, Mesh):
+            is_same = outer.is_equivalent_to(self.mesh)
+        else:  # an abstract mesh gets the devices of the arguments
+            is_same = outer.shape_tuple == self.mesh.shape_tuple
         if is_same and not set(outer.manual_axes).intersection(self.manual):
             return
         raise DeviceError(
