@@ -130,6 +130,8 @@ def same_kind(mine, theirs, what):
     assert mine is not None, f"{what}: jax refuses with {theirs!r}"
     if theirs is None:
         raise AssertionError(f"{what}: jax accepts what is refused: {mine!r}") from mine
+    if type(theirs) in (ZeroDivisionError, IndexError) and type(mine).__module__.startswith("phlox"):
+        return  # an accident inside of jax, where phlox says what is wrong
     kinds = tuple(
         c for c in type(theirs).__mro__ if c.__module__ == "builtins" and c not in (Exception, BaseException, object)
     )

@@ -220,7 +220,14 @@ AS_NUMPY = {
     "numpy.hamming": "a negative number of points",
     "numpy.hanning": "a negative number of points",
     "numpy.unpackbits": "axes without elements",
+    "numpy.histogram": "no elements",
+    "numpy.histogram_bin_edges": "no elements",
+    "numpy.nanmedian": "no elements",
+    "numpy.nanpercentile": "no elements",
+    "numpy.nanquantile": "no elements",
 }
+#: Calls in which the compiler of jaxlib 0.10.2 divides by zero, which ends the process: means of no integers.
+ENDS_JAX = {("numpy.mean", 5)}
 
 
 def _answered_by_numpy(row: Row, call: Call) -> bool:
@@ -239,6 +246,8 @@ def _answered_by_numpy(row: Row, call: Call) -> bool:
 def check(table, path: str, index: int) -> None:
     """Compares one drawn call with jax: eagerly, on arrays, and under jit."""
     d, call = drawn(path, index, table)
+    if (path, index) in ENDS_JAX and jax.__version_info__ < (0, 11):
+        pytest.skip("jax ends the process")
     row = Row(path, (call,))
     try:
         with phlox.enable_x64(d.wide), jax.enable_x64(d.wide):

@@ -120,7 +120,7 @@ def repeat(
     if type_of(counts).shape != (n,):
         raise ShapeError(f"repeat: {type_of(repeats).short} repeats for {n} elements", instead="one for each element")
     if n == 0:
-        return a
+        return ops.as_array_or_tracer(a)
     if total_repeat_length is None:
         if isinstance(repeats, Tracer):
             repeats._refuse(ConcretizationTypeError, "repeat without total_repeat_length", "total_repeat_length=...")

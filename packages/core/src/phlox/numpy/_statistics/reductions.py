@@ -34,7 +34,7 @@ def restore_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if not keepdims or not axes:
         return x
     shape = list(type_of(x).shape)
-    for axis in axes:
+    for axis in sorted(axes):
         shape.insert(axis, 1)
     remaining = tuple(i for i in range(len(shape)) if i not in axes)
     return broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=remaining)
