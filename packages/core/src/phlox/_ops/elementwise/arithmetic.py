@@ -15,6 +15,7 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.key_uses import passes
 from ..._ir.primitive import primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero
 from ..._xla.host_values import as_array
 from ..._xla.text import Function, Value
 from .extrema import extremum_lower
@@ -199,8 +200,22 @@ def direction(x: Any, y: Any, length: Any) -> tuple[Any, Any, Any]:
     return x, y, select(endless, both, length)
 
 
+def _sign_tangent(t: Any, x: Any, out: Any) -> Any:
+    if dtypes.kind(typeof(x).dtype) != "c":
+        return Zero(typeof(out).tangent())
+    # The sign turns by the component of t across x, divided by the length of x.
+    turn = div(imag(mul(conj(out), t)), _without_zero(abs_(x)))
+    return mul(out, complex_(literal(turn, 0), turn))
+
+
 sign = unary(
-    "sign", _sign_lower, accepts=NUMBER, derivative=ZERO, light=True, unfused="operation", operation="stablehlo.sign"
+    "sign",
+    _sign_lower,
+    accepts=NUMBER,
+    tangent=_sign_tangent,
+    light=True,
+    unfused="operation",
+    operation="stablehlo.sign",
 )
 floor = unary(
     "floor", "stablehlo.floor", accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True, unfused="operation"
