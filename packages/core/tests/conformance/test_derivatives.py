@@ -56,7 +56,21 @@ def test_holomorphic(name):
 
 
 CUT = [
-    *("arccosh", "arcsinh", "arccos", "arcsin", "arctan", "arctanh", "log1p", "log", "sqrt", "log2", "exp2", "expm1", "tanh")
+    *(
+        "arccosh",
+        "arcsinh",
+        "arccos",
+        "arcsin",
+        "arctan",
+        "arctanh",
+        "log1p",
+        "log",
+        "sqrt",
+        "log2",
+        "exp2",
+        "expm1",
+        "tanh",
+    )
 ]
 
 

@@ -213,7 +213,12 @@ def test_densities_are_nan_outside_of_the_domain_and_0_where_functions_are_steps
         np.testing.assert_array_equal(slope(a, x), expected)
         np.testing.assert_array_equal(phlox.grad(special.gammaincc, 1)(a, x), -expected)
     slope = phlox.grad(special.betainc, 2)
-    for a, b, x, expected in ((-1.0, 2.0, 0.5, np.nan), (1.0, 1.0, -2.0, np.nan), (np.inf, 1.0, 0.5, 0), (1.0, np.inf, 0.5, 0)):
+    for a, b, x, expected in (
+        (-1.0, 2.0, 0.5, np.nan),
+        (1.0, 1.0, -2.0, np.nan),
+        (np.inf, 1.0, 0.5, 0),
+        (1.0, np.inf, 0.5, 0),
+    ):
         np.testing.assert_array_equal(slope(a, b, x), expected)
 
 

@@ -175,6 +175,17 @@ def _round_lower(f: Function, x: Value, rounding_method: Any) -> Value:
     return f.same("stablehlo.round_nearest_even" if even else "stablehlo.round_nearest_afz", x)
 
 
+def _abs_lower(f: Function, x: Value) -> Value:
+    if dtypes.kind(x.aval.dtype) != "c":
+        return f.same("stablehlo.abs", x)
+    # As in C99, the length of an infinite part and nan is infinite. XLA has nan.
+    size = f.unlike("stablehlo.abs", x, f.out)
+    infinity = f.number(math.inf, f.out)
+    parts = (f.same("stablehlo.abs", f.unlike(f"stablehlo.{part}", x, f.out)) for part in ("real", "imag"))
+    endless = f.same("stablehlo.or", *(f.compare("EQ", part, infinity) for part in parts))
+    return f.select(endless, infinity, size)
+
+
 def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
     if dtypes.kind(typeof(x).dtype) != "c":
         # The derivative at 0 is 1, as in JAX. A product with sign(x) would make it 0.
@@ -228,13 +239,14 @@ round_ = unary(
 )
 abs_ = unary(
     "abs",
-    "stablehlo.abs",
+    _abs_lower,
     accepts=SIGNED_NUMBER,
     tangent=_abs_tangent,
     result=lambda dtype: dtypes.real_part(dtype),
     nan_checked=False,
     light=True,
     unfused="operation",
+    operation="stablehlo.abs",
 )
 is_finite = unary(
     "is_finite",

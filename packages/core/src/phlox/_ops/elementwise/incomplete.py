@@ -418,7 +418,7 @@ def _fraction_and_slope(
 
 
 def _is_fast(a: Formula, b: Formula, x: Formula) -> Formula:
-    """Where the fraction converges fast; elsewhere the function is computed by symmetry."""
+    """Mask of the elements whose fraction converges fast; the others are computed by symmetry."""
     return x < (a + 1.0) / (a + b + 2.0)
 
 
