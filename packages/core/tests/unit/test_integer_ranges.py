@@ -199,3 +199,4 @@ def test_axes_that_are_longer_than_the_range_of_indices(dtype, mode, size):
     assert np.array_equal(scatter(y), written)
     assert np.array_equal(phlox.grad(lambda y: scatter(y) @ x)(y), read)
     assert np.array_equal(lax.index_take(x, [narrow[:, 0]], (0,)), x[indices % size])
+    assert np.array_equal(phlox.nn.one_hot(narrow[:, 0], size), np.eye(256, size)[indices] * (indices >= 0)[:, None])
