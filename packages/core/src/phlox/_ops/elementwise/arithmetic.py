@@ -439,6 +439,7 @@ one_minus_square = unary(
     lowered_as(lambda x: mul(add(literal(x, 1), x), sub(literal(x, 1), x))),
     accepts=NUMBER,
     tangent=lambda t, x, out: mul(t, mul(literal(x, -2), x)),
+    light=True,
     operation="stablehlo.multiply",
 )
 
