@@ -77,6 +77,7 @@ def keys(*shape: int) -> Any:
 FORMULAS: dict[str, tuple[float, float, Callable[..., Any], *tuple[dict[str, Any], ...]]] = {
     "square": (-2.0, 2.0, np.square),
     "one_minus_square": (-2.0, 2.0, lambda x: 1 - x * x),
+    "exp_minus_square": (-2.0, 2.0, lambda x: np.exp(-x * x)),
     "sqrt": (0.2, 3.0, np.sqrt),
     "rsqrt": (0.2, 3.0, lambda x: 1 / np.sqrt(x)),
     "cbrt": (0.2, 3.0, np.cbrt),

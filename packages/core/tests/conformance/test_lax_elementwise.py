@@ -128,6 +128,13 @@ def test_primitives_without_a_function(name):
     both(lambda m, x, y: getattr(m.lax, f"{name}_p").bind(x, y), x, y)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_the_length_of_an_infinite_part_is_infinite(dtype):
+    with phlox.enable_x64():
+        numbers = np.array([complex(np.inf, np.nan), complex(np.nan, -np.inf), complex(np.nan, 1), 3 + 4j], dtype)
+        np.testing.assert_array_equal(phlox.numpy.abs(numbers), np.abs(numbers))
+
+
 def test_accuracy():
     for name in [
         "cbrt",

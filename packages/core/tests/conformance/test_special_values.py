@@ -207,6 +207,28 @@ def test_betainc_has_derivatives_at_its_limits():
     np.testing.assert_allclose(by_b, -by_a, atol=1e-6)
 
 
+def test_densities_are_nan_outside_of_the_domain_and_0_where_functions_are_steps():
+    slope = phlox.grad(special.gammainc, 1)
+    for a, x, expected in ((1.0, -2.0, np.nan), (np.nan, np.inf, np.nan), (-1.0, 2.0, np.nan), (np.inf, 0.5, 0)):
+        np.testing.assert_array_equal(slope(a, x), expected)
+        np.testing.assert_array_equal(phlox.grad(special.gammaincc, 1)(a, x), -expected)
+    slope = phlox.grad(special.betainc, 2)
+    for a, b, x, expected in (
+        (-1.0, 2.0, 0.5, np.nan),
+        (1.0, 1.0, -2.0, np.nan),
+        (np.inf, 1.0, 0.5, 0),
+        (1.0, np.inf, 0.5, 0),
+    ):
+        np.testing.assert_array_equal(slope(a, b, x), expected)
+
+
+@pytest.mark.parametrize("f", [phlox.lax.erf, phlox.lax.erfc, special.ndtr])
+def test_higher_derivatives_of_the_error_function_are_0_at_infinity(f):
+    for _ in range(3):
+        f = phlox.grad(f)
+        assert f(np.inf) == f(-np.inf) == 0 and np.isnan(f(np.nan))
+
+
 #: functions with shape parameters, of mpmath, and points, some with whole numbers, where continued fractions end
 HESSIANS = {
     "gammainc": (

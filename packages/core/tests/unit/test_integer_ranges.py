@@ -172,3 +172,31 @@ def test_conversions_that_are_asked_for_wrap():
     assert int(lax.convert_element_type(300, "uint8")) == int(jnp.astype(300, "uint8")) == 44
     assert int(jnp.asarray(300).astype("uint8")) == 44
     assert phlox.random.bits(phlox.random.key(-1)) == phlox.random.bits(phlox.random.key(2**32 - 1))
+
+
+@pytest.mark.parametrize("size", [129, 257, 300])
+@pytest.mark.parametrize("mode", ["clip", "fill"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_axes_that_are_longer_than_the_range_of_indices(dtype, mode, size):
+    """Gather, scatter and their gradients, as NumPy computes them with int64."""
+    indices = np.array([0, 43, 127, *([-1, -128] if dtype == "int8" else [128, 200, 255])])
+    nearest = np.clip(indices, 0, size - 1)
+    is_used = (indices == nearest) | (mode == "clip")
+    x, y = np.arange(1, size + 1, dtype=np.float32), np.arange(1, len(indices) + 1, dtype=np.float32)
+    read = np.where(is_used, x[nearest], 0)
+    written = np.bincount(nearest, np.where(is_used, y, 0), size)
+    narrow = indices.astype(dtype)[:, None]
+
+    def gather(x):
+        numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+        return lax.gather(x, narrow, numbers, (1,), mode=mode, fill_value=0)
+
+    def scatter(y):
+        return lax.scatter_add(np.zeros_like(x), narrow, y, lax.ScatterDimensionNumbers((), (0,), (0,)), mode=mode)
+
+    assert np.array_equal(gather(x), read)
+    assert np.array_equal(phlox.grad(lambda x: gather(x) @ y)(x), written)
+    assert np.array_equal(scatter(y), written)
+    assert np.array_equal(phlox.grad(lambda y: scatter(y) @ x)(y), read)
+    assert np.array_equal(lax.index_take(x, [narrow[:, 0]], (0,)), x[indices % size])
+    assert np.array_equal(phlox.nn.one_hot(narrow[:, 0], size), np.eye(256, size)[indices] * (indices >= 0)[:, None])

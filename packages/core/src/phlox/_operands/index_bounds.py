@@ -164,7 +164,7 @@ class _Check(NamedTuple):
             raise CheckError(message, where=self.where, instead=instead, check=_CHECK)
 
     def texts(self, index: int) -> tuple[str, str]:
-        """What is reported of an index, and what to write instead."""
+        """The report of an index that is out of bounds, and the expression to write instead."""
         n, effect = self.shape[self.axis], self.access.effect
         what = f"index {index}" if self.length <= 1 else f"a slice of length {self.length} from index {index} on"
         valid = f"an index from {-n if self.wraps else 0} to {n - self.length}"

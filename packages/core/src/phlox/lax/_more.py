@@ -17,6 +17,7 @@ from .._ir import dtypes
 from .._ir.dimensions import is_symbolic
 from .._operands.broadcasting import insert_axes
 from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, integers, type_of
+from .._operands.indices import from_front
 from .._operands.promotion import promote_dtypes
 from .._ops.elementwise import arithmetic as e
 from .._ops.random import rng as _rng
@@ -378,6 +379,7 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     shape, axes = type_of(src).shape, integers("index_take", "axes", axes)
     if len(axes) != len(vectors):
         raise ShapeError(f"index_take: {len(vectors)} index vectors for {len(axes)} axes")
+    vectors = [from_front(i, None) for i in vectors]  # int8 cannot hold the lengths of most axes
     # Negative indices count from the end, which is what the modulus makes of them.
     wrapped = [i % np.asarray(shape[at], type_of(i).dtype) for i, at in zip(vectors, axes, strict=True)]
     columns = [insert_axes("index_take", i, 1) for i in promote_dtypes(*wrapped)]

@@ -17,6 +17,7 @@ from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
 from .._operands.checks import canonical_axes, canonical_axis, check, hashable, integer, type_of
+from .._operands.indices import from_front
 from .._operands.promotion import promote_inexact, promoted_inexact
 from .._ops.elementwise import arithmetic as e, logic
 from .._ops.elementwise.error_functions import erfc
@@ -355,6 +356,8 @@ def _logsumexp(a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool, whe
 @functools.partial(jit, static_argnames=("num_classes", "dtype", "axis"), inline=True)
 def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
     (x,) = listed("one_hot", x)
+    if dtypes.kind(type_of(x).dtype) in "iu":
+        x = from_front(x, None)  # int8 cannot hold the numbers of 200 classes
     rank = type_of(x).ndim
     at = canonical_axis(axis, rank + 1, "one_hot")
     classes = jnp.arange(num_classes, dtype=type_of(x).dtype).reshape(

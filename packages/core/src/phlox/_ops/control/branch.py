@@ -304,8 +304,8 @@ def _from_slots(divided: Divided, slots: Sequence[ShapedArray], branch_slots: Se
 
 
 def _cond_keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
-    """What any branch consumes is consumed. A result is used if a branch returns a used key, or one passed in that any
-    branch consumes; else it is passed on if all branches pass it, and fresh if not."""
+    """A key is consumed if any branch consumes it. A result is used if a branch returns a used key, or one passed in
+    that any branch consumes; else it is passed on if all branches pass it, and fresh if not."""
     every = [uses_of(branch) for branch in eqn.params["branches"]]
     consumed = tuple((i + 1, mask) for uses in every for i, mask in uses.consumed)
     # Which branch runs is not known: a use in any of them counts, and a key is passed on only if all pass it.

@@ -336,7 +336,7 @@ def _while_checked(
     test_avals = [typeof(x) for x in (*cond_consts, *carry)]
     test, tree = checks.program(cond_jaxpr, test_avals, cond_nconsts)
     checks.results(call(test, [*cond_consts, *checks.leaves, *carry], name="condition"), tree)
-    turn = _turn(cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts)
+    turn = _turn(cond_jaxpr, cond_nconsts, body_jaxpr)
     # Traced twice: the first time shows which errors a turn can raise, for which the carry needs places.
     checks.make_room(checks.program(turn, turn.in_avals, both)[1])
     step, tree = checks.program(turn, turn.in_avals, both)
@@ -350,7 +350,7 @@ def _while_checked(
     return checks.results(outs, tree)
 
 
-def _turn(cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int) -> ClosedJaxpr:
+def _turn(cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr) -> ClosedJaxpr:
     """The body followed by the condition: (constants of condition and body, carry) -> (carry, condition)."""
 
     def fun(*xs: Any) -> list[Any]:

@@ -253,7 +253,7 @@ def _halves(
     invariant, _ = prune(inner.replace(invars=inner.invars[:nconst], outvars=invariant_vars, eqns=steady_eqns))
     primal, _ = prune(inner.replace(outvars=[*inner.outvars[:outputs], *left_vars]))
     nonzero = (*carry_has, *s.nonzero[ncarry:])
-    linear = _linear_step(jaxpr, s, recompute.program, residual_indices, fixed, moving, const_has, carry_has, xs_has)
+    linear = _linear_step(jaxpr, s, recompute.program, residual_indices, fixed, moving, const_has, carry_has)
     return _Halves(
         ClosedJaxpr(invariant, s.primal.consts),
         ClosedJaxpr(primal, s.primal.consts),
@@ -284,7 +284,6 @@ def _linear_step(
     moving: Sequence[Any],
     const_has: tuple[bool, ...],
     carry_has: tuple[bool, ...],
-    xs_has: tuple[bool, ...],
 ) -> ClosedJaxpr:
     """The linear jaxpr of a step, with inputs in the order of a scan: fixed residuals, tangents of constants, tangents
     of the carry, moving residuals, tangents of slices. `recompute` returns the residuals of `s` for the stored ones."""

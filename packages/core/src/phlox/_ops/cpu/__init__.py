@@ -31,8 +31,8 @@ if TYPE_CHECKING:  # `_load` imports them by name; packagers look for import sta
     )
 
 
-class _Rows(NamedTuple):
-    """Where the forms of a primitive are.
+class _Forms(NamedTuple):
+    """The modules that hold the CPU forms of a primitive, and the smallest operand they serve.
 
     Attributes:
       modules: names of the modules, in the order in which their forms are tried.
@@ -45,25 +45,25 @@ class _Rows(NamedTuple):
 
 # `least` is the smallest bound of the forms of the primitive: a program below it does not import them. The conditions
 # of the forms themselves are stricter.
-_FUNCTIONS = _Rows(("functions",), 1024)
-_RUNNING = _Rows(("kernels", "prefixes"), 256)
-_POSITIONS = _Rows(("kernels", "positions"), 256)
-_REDUCTIONS = _Rows(("kernels", "short_axes", "extrema"), 4096)
+_FUNCTIONS = _Forms(("functions",), 1024)
+_RUNNING = _Forms(("kernels", "prefixes"), 256)
+_POSITIONS = _Forms(("kernels", "positions"), 256)
+_REDUCTIONS = _Forms(("kernels", "short_axes", "extrema"), 4096)
 TABLE = {
     **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh"), _FUNCTIONS),
     **dict.fromkeys(("cbrt", "pow", "rem"), _FUNCTIONS),
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin"), _RUNNING),
     **dict.fromkeys(("argmax", "argmin"), _POSITIONS),
     **dict.fromkeys(("reduce_max", "reduce_min"), _REDUCTIONS),
-    **dict.fromkeys(("max", "min"), _Rows(("extrema",), 4096)),
-    "reduce_sum": _Rows(("kernels", "short_axes"), 4096),
-    "cumlogsumexp": _Rows(("prefixes",), 1 << 17),
-    "sort": _Rows(("kernels", "packed_sort"), 2),
-    "top_k": _Rows(("kernels", "top_k"), 1),
-    "first_places": _Rows(("kernels",), 256),
-    "scatter-add": _Rows(("kernels",), 4096),
-    "dot_general": _Rows(("short_axes", "byte_products", "matrix_vector"), 12_000),
-    "conv_general_dilated": _Rows(("depthwise", "convolution"), 1024),
+    **dict.fromkeys(("max", "min"), _Forms(("extrema",), 4096)),
+    "reduce_sum": _Forms(("kernels", "short_axes"), 4096),
+    "cumlogsumexp": _Forms(("prefixes",), 1 << 17),
+    "sort": _Forms(("kernels", "packed_sort"), 2),
+    "top_k": _Forms(("kernels", "top_k"), 1),
+    "first_places": _Forms(("kernels",), 256),
+    "scatter-add": _Forms(("kernels",), 4096),
+    "dot_general": _Forms(("short_axes", "byte_products", "matrix_vector"), 12_000),
+    "conv_general_dilated": _Forms(("depthwise", "convolution"), 1024),
 }
 
 

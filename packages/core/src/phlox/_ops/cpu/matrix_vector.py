@@ -116,8 +116,8 @@ def _finished(f: Function, product: _Product, out: Value) -> Value:
     """The result of the operation, from the products of all rows, float32 (count, width)."""
     out = f.convert(out, f.out.dtype)
     if product.matrix_first and product.row_count > 1:
-        turned = shaped((product.width, product.row_count), f.out.dtype)
-        out = f.unlike("stablehlo.transpose", out, turned, ", dims = [1, 0]")
+        transposed = shaped((product.width, product.row_count), f.out.dtype)
+        out = f.unlike("stablehlo.transpose", out, transposed, ", dims = [1, 0]")
     return f.unlike("stablehlo.reshape", out, f.out)
 
 
@@ -166,8 +166,8 @@ def _of_transpose(f: Function, product: _Product, row: Value) -> Value:
     """The product with one row. XLA makes the conversion part of a product with a transpose, and of no other one."""
     row = f.unlike("stablehlo.reshape", row, shaped((product.length,), dtypes.float32))
     matrix = f.convert(product.matrix, dtypes.float32)
-    turned = shaped((product.length, product.width), dtypes.float32)
-    return _dot(f, row, f.unlike("stablehlo.transpose", matrix, turned, ", dims = [1, 0]"), 0)
+    transposed = shaped((product.length, product.width), dtypes.float32)
+    return _dot(f, row, f.unlike("stablehlo.transpose", matrix, transposed, ", dims = [1, 0]"), 0)
 
 
 def _side_by_side(f: Function, product: _Product, row: Value, start: Value, size: int) -> Value:

@@ -131,8 +131,8 @@ def _factor(f: Function, x: Value, axis: int, i: int, batch: tuple[int, ...], st
     part = _part(f, x, axis, i)
     order = [*batch, *(k for k in range(x.aval.ndim) if k != axis and k not in batch)]
     if order != sorted(order):
-        turned = shaped(tuple(x.aval.shape[k] for k in order), x.aval.dtype)
-        part = f.unlike("stablehlo.transpose", part, turned, f", dims = {ints([k - (k > axis) for k in order])}")
+        transposed = shaped(tuple(x.aval.shape[k] for k in order), x.aval.dtype)
+        part = f.unlike("stablehlo.transpose", part, transposed, f", dims = {ints([k - (k > axis) for k in order])}")
     dims = [*range(len(batch)), *range(start, start + len(order) - len(batch))]
     return f.broadcast(part, f.out.shape, dims)
 

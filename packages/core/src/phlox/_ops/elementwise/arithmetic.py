@@ -15,6 +15,7 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.key_uses import passes
 from ..._ir.primitive import primitive
 from ..._trace.trace import typeof
+from ..._transform.array_operations import Zero
 from ..._xla.host_values import as_array
 from ..._xla.text import Function, Value
 from .extrema import extremum_lower
@@ -174,6 +175,17 @@ def _round_lower(f: Function, x: Value, rounding_method: Any) -> Value:
     return f.same("stablehlo.round_nearest_even" if even else "stablehlo.round_nearest_afz", x)
 
 
+def _abs_lower(f: Function, x: Value) -> Value:
+    if dtypes.kind(x.aval.dtype) != "c":
+        return f.same("stablehlo.abs", x)
+    # As in C99, the length of an infinite part and nan is infinite. XLA has nan.
+    size = f.unlike("stablehlo.abs", x, f.out)
+    infinity = f.number(math.inf, f.out)
+    parts = (f.same("stablehlo.abs", f.unlike(f"stablehlo.{part}", x, f.out)) for part in ("real", "imag"))
+    endless = f.same("stablehlo.or", *(f.compare("EQ", part, infinity) for part in parts))
+    return f.select(endless, infinity, size)
+
+
 def _abs_tangent(t: Any, x: Any, out: Any) -> Any:
     if dtypes.kind(typeof(x).dtype) != "c":
         # The derivative at 0 is 1, as in JAX. A product with sign(x) would make it 0.
@@ -199,8 +211,22 @@ def direction(x: Any, y: Any, length: Any) -> tuple[Any, Any, Any]:
     return x, y, select(endless, both, length)
 
 
+def _sign_tangent(t: Any, x: Any, out: Any) -> Any:
+    if dtypes.kind(typeof(x).dtype) != "c":
+        return Zero(typeof(out).tangent())
+    # The sign turns by the component of t across x, divided by the length of x.
+    turn = div(imag(mul(conj(out), t)), _without_zero(abs_(x)))
+    return mul(out, complex_(literal(turn, 0), turn))
+
+
 sign = unary(
-    "sign", _sign_lower, accepts=NUMBER, derivative=ZERO, light=True, unfused="operation", operation="stablehlo.sign"
+    "sign",
+    _sign_lower,
+    accepts=NUMBER,
+    tangent=_sign_tangent,
+    light=True,
+    unfused="operation",
+    operation="stablehlo.sign",
 )
 floor = unary(
     "floor", "stablehlo.floor", accepts=FLOAT, derivative=ZERO, nan_checked=False, light=True, unfused="operation"
@@ -213,13 +239,14 @@ round_ = unary(
 )
 abs_ = unary(
     "abs",
-    "stablehlo.abs",
+    _abs_lower,
     accepts=SIGNED_NUMBER,
     tangent=_abs_tangent,
     result=lambda dtype: dtypes.real_part(dtype),
     nan_checked=False,
     light=True,
     unfused="operation",
+    operation="stablehlo.abs",
 )
 is_finite = unary(
     "is_finite",
@@ -412,6 +439,7 @@ one_minus_square = unary(
     lowered_as(lambda x: mul(add(literal(x, 1), x), sub(literal(x, 1), x))),
     accepts=NUMBER,
     tangent=lambda t, x, out: mul(t, mul(literal(x, -2), x)),
+    light=True,
     operation="stablehlo.multiply",
 )
 

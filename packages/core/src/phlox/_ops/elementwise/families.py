@@ -117,7 +117,7 @@ def unbroadcast(cotangent: Any, aval: ShapedArray) -> Any:
     return primitive("reshape").bind(sum_axes(cotangent, axes), new_sizes=aval.shape, dimensions=None)
 
 
-def batch_elementwise(axis: BatchAxis, name: str, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list[Any], int]:
+def batch_elementwise(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list[Any], int]:
     """The operands with their mapped axes at one position, and that position."""
     ranks = [typeof(x).ndim - (d is not None) for x, d in zip(args, dims, strict=True)]
     rank = max(ranks)
@@ -127,11 +127,11 @@ def batch_elementwise(axis: BatchAxis, name: str, args: Sequence[Any], dims: Seq
     in_place = all((r == rank) if d is not None else (r == 0) for r, d in zip(ranks, dims, strict=True))
     if len(positions) == 1 and in_place:
         return list(args), next(iter(positions))
-    lined = []
+    operands = []
     for x, d, r in zip(args, dims, ranks, strict=True):
         # An operand that is not mapped gets an axis of length one, which the primitive broadcasts. No copies are made.
         if d is None:
-            lined.append(
+            operands.append(
                 x
                 if r == 0
                 else primitive("broadcast_in_dim").bind(
@@ -142,16 +142,16 @@ def batch_elementwise(axis: BatchAxis, name: str, args: Sequence[Any], dims: Seq
         x = move_axis(x, d, 0)
         if r < rank:  # each example has a scalar here and an array in another operand
             x = primitive("reshape").bind(x, new_sizes=(axis.size, *(1,) * rank), dimensions=None)
-        lined.append(x)
-    return lined, 0
+        operands.append(x)
+    return operands, 0
 
 
 def elementwise_batch(get_primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     """The batching rule of an elementwise primitive, which `get_primitive` returns as it is defined after its rule."""
 
     def batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
-        lined, dim = batch_elementwise(axis, get_primitive().name, args, dims)
-        return get_primitive().bind(*lined, **params), dim
+        operands, dim = batch_elementwise(axis, args, dims)
+        return get_primitive().bind(*operands, **params), dim
 
     return batch
 

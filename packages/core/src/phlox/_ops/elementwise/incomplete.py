@@ -270,10 +270,12 @@ def _density(a: Formula, x: Formula, info: Any) -> Formula:
     divides = (a < 0.5) & (x > 0.0)
     exponent = divides.where(a, a - 1.0)
     total = -x + _log_power(log(x), exponent) - _lgamma(a)
-    near = x.equals(math.inf).where(0.0, _power_product(x, exponent, [-x, -_lgamma(a)], total, info))
+    near = _power_product(x, exponent, [-x, -_lgamma(a)], total, info)
     near = divides.where(near / x, near)
     large = (a >= STIRLING) & (x > 0.0)
-    return large.where(exp(_if_any(large, a, lambda: [log_gamma_factor(a, x)])[0]) / x, near)
+    value = large.where(exp(_if_any(large, a, lambda: [log_gamma_factor(a, x)])[0]) / x, near)
+    none = x.equals(math.inf) | a.equals(math.inf)
+    return _outside(a, x).where(np.nan, none.where(0.0, value))
 
 
 def _slope(function: Callable[[Formula], Formula], at: Formula, limits: Formula) -> Formula:
@@ -416,7 +418,7 @@ def _fraction_and_slope(
 
 
 def _is_fast(a: Formula, b: Formula, x: Formula) -> Formula:
-    """Where the fraction converges fast; elsewhere the function is computed by symmetry."""
+    """Mask of the elements whose fraction converges fast; the others are computed by symmetry."""
     return x < (a + 1.0) / (a + b + 2.0)
 
 
@@ -424,14 +426,18 @@ def _swapped(fast: Formula, a: Formula, b: Formula, x: Formula) -> tuple[Formula
     return fast.where(a, b), fast.where(b, a), fast.where(x, 1.0 - x)
 
 
+def _steps(a: Formula, b: Formula, x: Formula) -> tuple[Formula, Formula, Formula]:
+    """The masks of the elements whose function of x is a step at 0, or at 1, and of those outside of the domain."""
+    at_0, at_1 = a.equals(0.0) | b.equals(np.inf), b.equals(0.0) | a.equals(np.inf)
+    wrong = (a < 0.0) | (b < 0.0) | (x < 0.0) | (x > 1.0) | (at_0 & at_1)
+    return at_0, at_1, wrong | a.is_nan | b.is_nan | x.is_nan
+
+
 def _betainc(a: Formula, b: Formula, x: Formula, info: Any, fraction: Callable[..., Formula] = _fraction) -> Formula:
-    step_down = a.equals(0.0) | b.equals(np.inf)
-    step_up = b.equals(0.0) | a.equals(np.inf)
+    step_at_0, step_at_1, wrong = _steps(a, b, x)
     start, end = x.equals(0.0), x.equals(1.0)
-    zero = (step_up & ~end) | (step_down & start)
-    one = (step_down & ~start) | (step_up & end)
-    wrong = (a < 0.0) | (b < 0.0) | (x < 0.0) | (x > 1.0) | (step_down & step_up)
-    wrong = wrong | a.is_nan | b.is_nan | x.is_nan
+    zero = (step_at_1 & ~end) | (step_at_0 & start)
+    one = (step_at_0 & ~start) | (step_at_1 & end)
     fast = _is_fast(a, b, x)
     a, b, x = _swapped(fast, a, b, x)
     # For large parameters lgamma(a + b) is close to lgamma of the larger one: their difference has its own formula.
@@ -488,7 +494,10 @@ def _beta_density(*operands: Any) -> Any:
     shape = broadcast_shape("regularized_incomplete_beta", [typeof(v) for v in operands])
     a, b, x = (Formula(repeat_to(v, shape)) for v in operands)
     norm = _lgamma(a) + _lgamma(b) - _lgamma(a + b)
-    return exp(_log_power(log1p(-x), b - 1.0) + _log_power(log(x), a - 1.0) - norm).x
+    density = exp(_log_power(log1p(-x), b - 1.0) + _log_power(log(x), a - 1.0) - norm)
+    step_at_0, step_at_1, wrong = _steps(a, b, x)
+    none = (step_at_0 & ~x.equals(0.0)) | (step_at_1 & ~x.equals(1.0))
+    return wrong.where(np.nan, none.where(0.0, density)).x
 
 
 def _beta_by(a: Formula, b: Formula, x: Formula, info: Any, by: int) -> Formula:

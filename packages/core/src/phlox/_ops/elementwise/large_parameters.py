@@ -112,5 +112,5 @@ def temme(a: Formula, x: Formula, eps: float) -> tuple[Formula, Formula]:
 
 
 def is_near(a: Formula, x: Formula) -> Formula:
-    """Where `temme` holds."""
+    """Mask of the elements for which `temme` holds."""
     return (a >= LARGE) & (abs(x - a) < a * NEAR)

@@ -63,7 +63,7 @@ le_to = _comparison("le_to", "LE", ORDERED, total=True)
 
 
 def is_negative(x: Any) -> Any:
-    """Where `x` is less than zero."""
+    """Mask of the elements below zero."""
     return lt(x, literal(x, 0))
 
 
@@ -211,10 +211,10 @@ def _clamp_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, An
 
 
 def _clamp_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
-    lined, dim = batch_elementwise(axis, "clamp", args, dims)
+    operands, dim = batch_elementwise(axis, args, dims)
     # XLA's clamp takes bounds of the shape of `x`, or scalars. A bound with an axis of its own is broadcast.
-    shape = broadcast_shape("clamp", [typeof(v) for v in lined])
-    low, x, high = (v if not typeof(v).shape and i != 1 else repeat_to(v, shape) for i, v in enumerate(lined))
+    shape = broadcast_shape("clamp", [typeof(v) for v in operands])
+    low, x, high = (v if not typeof(v).shape and i != 1 else repeat_to(v, shape) for i, v in enumerate(operands))
     return clamp(low, x, high), dim
 
 

@@ -36,18 +36,29 @@ tan = unary(
     derivative=lambda x, out: e.add(literal(x, 1), e.square(out)),
     symmetry=Symmetry(parity=-1),
 )
+
+
+def _asin_slope(x: Any) -> Any:
+    """1 / sqrt(1 - x²)."""
+    one, square = literal(x, 1), e.square(x)
+    if dtypes.kind(typeof(x).dtype) != "c":
+        return e.rsqrt(e.sub(one, square))
+    # On a branch cut, the sign of the imaginary part 0 is the side. 1 - x² has +0 on both sides.
+    return e.rsqrt(e.neg(e.sub(square, one)))
+
+
 asin = unary(
     "asin",
     "chlo.asin",
     accepts=INEXACT,
-    derivative=lambda x, out: e.rsqrt(e.sub(literal(x, 1), e.square(x))),
+    derivative=lambda x, out: _asin_slope(x),
     symmetry=Symmetry(parity=-1, imag=1),
 )
 acos = unary(
     "acos",
     "chlo.acos",
     accepts=INEXACT,
-    derivative=lambda x, out: e.neg(e.rsqrt(e.sub(literal(x, 1), e.square(x)))),
+    derivative=lambda x, out: e.neg(_asin_slope(x)),
     symmetry=Symmetry(imag=-1),
 )
 atan = unary(
@@ -77,22 +88,24 @@ tanh = unary(
     "tanh",
     "stablehlo.tanh",
     accepts=INEXACT,
-    # 1 - out², in JAX's form: this product loses no digits where out is close to 1.
-    derivative=lambda x, out: e.mul(e.add(literal(x, 1), out), e.sub(literal(x, 1), out)),
+    derivative=lambda x, out: e.one_minus_square(out),
     symmetry=Symmetry(parity=-1),
 )
 asinh = unary(
     "asinh",
     "chlo.asinh",
     accepts=INEXACT,
-    derivative=lambda x, out: e.rsqrt(e.add(e.square(x), literal(x, 1))),
+    # -1 is subtracted, as adding 1 + 0i would lose the sign of an imaginary part -0: the side of a branch cut.
+    derivative=lambda x, out: e.rsqrt(e.sub(e.square(x), literal(x, -1))),
     symmetry=Symmetry(parity=-1, imag=1),
 )
 acosh = unary(
     "acosh",
     "chlo.acosh",
     accepts=INEXACT,
-    derivative=lambda x, out: e.rsqrt(e.sub(e.square(x), literal(x, 1))),
+    # Not 1 / sqrt(x² - 1), which is a number below 1, and has the wrong sign in the left half of the complex plane.
+    # -1 is subtracted for the side of a branch cut, as in asinh.
+    derivative=lambda x, out: e.mul(e.rsqrt(e.sub(x, literal(x, 1))), e.rsqrt(e.sub(x, literal(x, -1)))),
     symmetry=Symmetry(imag=1),
 )
 
@@ -110,8 +123,7 @@ atanh = unary(
     _atanh_lower,
     accepts=INEXACT,
     operation="chlo.atanh",
-    # 1 / ((1 + x) (1 - x)): the difference 1 - x² would lose digits near ±1.
-    tangent=lambda t, x, out: e.mul(e.integer_pow(e.add(x, literal(x, 1)), y=-1), e.div(t, e.sub(literal(x, 1), x))),
+    tangent=lambda t, x, out: e.div(t, e.one_minus_square(x)),
     symmetry=Symmetry(parity=-1, imag=1),
 )
 

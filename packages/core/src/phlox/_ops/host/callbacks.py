@@ -141,14 +141,14 @@ def vectorized(
             rule="batch",
         )
     size = axis.size if vmap_method == "broadcast_all" else 1
-    lined = []
+    operands = []
     for x, d in zip(args, dims, strict=True):
         if d is not None:
-            lined.append(move_axis(x, d, 0))
+            operands.append(move_axis(x, d, 0))
         else:
-            lined.append(x if vmap_method == "legacy_vectorized" else insert_axis(x, size, 0))
+            operands.append(x if vmap_method == "legacy_vectorized" else insert_axis(x, size, 0))
     wide = tuple(shaped((axis.size, *a.shape), a.dtype, a.weak_type) for a in result_avals)
-    return primitive.bind(*lined, **{**how, "result_avals": wide}), [0] * len(wide)
+    return primitive.bind(*operands, **{**how, "result_avals": wide}), [0] * len(wide)
 
 
 pure_callback = Primitive(

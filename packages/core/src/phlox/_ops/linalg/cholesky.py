@@ -87,8 +87,8 @@ def _update(r: Any, w: Any) -> Any:
 
     def step(w: Any, row: Any, k: Any) -> list[Any]:
         positions = iota(dtype=dtypes.int32, shape=shape, dimension=stack)
-        here = eq(positions, broadcast_in_dim(k, shape=shape, broadcast_dimensions=()))
-        x, y = (reduce_sum(select(here, v, literal(v, 0)), axes=(stack,)) for v in (row, w))
+        is_diagonal = eq(positions, broadcast_in_dim(k, shape=shape, broadcast_dimensions=()))
+        x, y = (reduce_sum(select(is_diagonal, v, literal(v, 0)), axes=(stack,)) for v in (row, w))
         # The rotation is computed from scaled numbers, whose squares neither overflow nor underflow.
         size = max_(abs_(x), abs_(y))
         # Where there is nothing to rotate, the rotation is the identity: 0 / 0 would be nan.

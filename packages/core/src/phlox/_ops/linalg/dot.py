@@ -303,13 +303,13 @@ def _dot_batch(
         # The mapped axis becomes a free axis of the left factor.
         numbers = ((_skip(lc, ld), rc), (_skip(lb, ld), rb))
         free = _free(typeof(lhs).ndim, numbers[0][0], numbers[1][0])
-        place = len(lb) + free.index(ld)
+        dim = len(lb) + free.index(ld)
     else:
         assert rd is not None
         numbers = ((lc, _skip(rc, rd)), (lb, _skip(rb, rd)))
         free = _free(typeof(rhs).ndim, numbers[0][1], numbers[1][1])
-        place = len(lb) + len(_free(typeof(lhs).ndim, lc, lb)) + free.index(rd)
-    return dot_general(lhs, rhs, dimension_numbers=numbers, **params), place
+        dim = len(lb) + len(_free(typeof(lhs).ndim, lc, lb)) + free.index(rd)
+    return dot_general(lhs, rhs, dimension_numbers=numbers, **params), dim
 
 
 def _skip(dims: Dims, new: int) -> Dims:

@@ -246,10 +246,10 @@ def _vectors_tangent(w: Any, v: Any, da: Any) -> tuple[Any, Any]:
     aval = typeof(v)
     rows, n = aval.ndim - 2, aval.shape[-1]
     largest = over_rows(argmax(abs_(v), axes=(rows,), index_dtype=dtypes.int32), n)
-    here = eq(iota(dtype=dtypes.int32, shape=aval.shape, dimension=rows), largest)
+    is_largest = eq(iota(dtype=dtypes.int32, shape=aval.shape, dimension=rows), largest)
 
     def at_largest(x: Any) -> Any:
-        return reduce_sum(select(here, x, literal(x, 0)), axes=(rows,))
+        return reduce_sum(select(is_largest, x, literal(x, 0)), axes=(rows,))
 
     along = neg(real(reduce_sum(mul(conj(v), u), axes=(rows,))))
     turn = neg(div(imag(at_largest(u)), real(at_largest(v))))

@@ -93,8 +93,8 @@ def _lower(f: Function, x: Value, fft_type: FftType, fft_lengths: Ints) -> Value
     # XLA on GPUs does not have this transform: transform all axes but the last first, as complex ones.
     rank, first = x.aval.ndim, x.aval.ndim - len(fft_lengths)
     order = [*range(first), rank - 1, *range(first, rank - 1)]
-    turned = shaped(tuple(x.aval.shape[i] for i in order), x.aval.dtype)
-    moved = _plain(f, _turn(f, x, order, turned), FftType.IFFT, fft_lengths[:-1], turned)
+    transposed = shaped(tuple(x.aval.shape[i] for i in order), x.aval.dtype)
+    moved = _plain(f, _turn(f, x, order, transposed), FftType.IFFT, fft_lengths[:-1], transposed)
     straight = _turn(f, moved, [order.index(i) for i in range(rank)], x.aval)
     return _plain(f, straight, fft_type, fft_lengths[-1:], f.out)
 

@@ -62,11 +62,11 @@ def _permutation(pivots: Any, permutation_size: int) -> Any:
             return dynamic_update_slice(dynamic_update_slice(order, x, j), y, i)
         # Each matrix of the stack has its own pivots.
         positions = broadcast_to(iota(dtype=dtypes.int32, shape=(permutation_size,), dimension=0), shape)
-        here = eq(positions, broadcast_in_dim(j, shape=shape, broadcast_dimensions=tuple(range(len(stack)))))
-        y = reduce_sum(select(here, order, literal(order, 0)), axes=(len(stack),))
+        is_pivot = eq(positions, broadcast_in_dim(j, shape=shape, broadcast_dimensions=tuple(range(len(stack)))))
+        y = reduce_sum(select(is_pivot, order, literal(order, 0)), axes=(len(stack),))
         y = reshape(y, new_sizes=(*stack, 1), dimensions=None)
         x = broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(len(shape))))
-        return dynamic_update_slice(select(here, x, order), y, *corner, i)
+        return dynamic_update_slice(select(is_pivot, x, order), y, *corner, i)
 
     return loop(lambda i, order: lt(i, np.int32(count)), swap, [np.int32(0), start])[1]
 

@@ -17,6 +17,7 @@ from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import check_whole, entries_of, join
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
+from ..._transform.array_operations import move_axis
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.sharding_types import with_reductions
 from ..._transform.spectra import Decomposition, Followed, Slope, Spectrum, Vectors
@@ -224,15 +225,32 @@ def column_products(x: Any, y: Any) -> Any:
     return reduce_sum(real_part(mul(conjugated(x), y)), axes=(typeof(x).ndim - 2,))
 
 
+def batch_solve(
+    solve: Callable[..., Any], axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], left_side: bool = True
+) -> tuple[Any, Dim]:
+    """Batches `solve`, whose last operand holds right-hand sides: its columns, or its rows with ``left_side=False``."""
+    *matrix, b = args
+    if any(d is not None for d in dims[:-1]):
+        return solve(*(place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True))), 0
+    # The matrix is not batched: solve once, with the right-hand sides of all examples side by side.
+    assert dims[-1] is not None
+    dim = typeof(b).ndim - 2
+    b = move_axis(b, dims[-1], dim)
+    *stack, before, middle, after = typeof(b).shape
+    joined = (*stack, before, middle * after) if left_side else (*stack, before * middle, after)
+    out = solve(*matrix, reshape(b, new_sizes=joined, dimensions=None))
+    return reshape(out, new_sizes=typeof(b).shape, dimensions=None), dim
+
+
 def over_rows(x: Any, rows: int) -> Any:
-    """For each vector the matrix whose rows are all equal to it."""
+    """Repeats each vector as the rows of a matrix."""
     aval = typeof(x)
     shape = (*aval.shape[:-1], rows, aval.shape[-1])
     return broadcast_in_dim(x, shape=shape, broadcast_dimensions=(*range(aval.ndim - 1), aval.ndim))
 
 
 def over_columns(x: Any, columns: int) -> Any:
-    """For each vector the matrix whose columns are all equal to it."""
+    """Repeats each vector as the columns of a matrix."""
     aval = typeof(x)
     return broadcast_in_dim(x, shape=(*aval.shape, columns), broadcast_dimensions=tuple(range(aval.ndim)))
 
@@ -244,7 +262,7 @@ def diagonal_matrix(x: Any) -> Any:
 
 
 def differences(x: Any) -> Any:
-    """For each vector the matrix with ``x[j] - x[i]`` in row i and column j."""
+    """The matrix of each vector with ``x[j] - x[i]`` in row i and column j."""
     n = typeof(x).shape[-1]
     return sub(over_rows(x, n), over_columns(x, n))
 
@@ -266,7 +284,7 @@ def safe_inverse(x: Any, values: Any) -> Any:
 
 
 def is_rounding(x: Any, values: Any) -> Any:
-    """Where sums or differences `x` of eigenvalues or singular values are zero up to rounding errors."""
+    """Mask of the sums or differences `x` of eigenvalues or singular values that are zero up to rounding errors."""
     aval, n = typeof(values), typeof(values).shape[-1]
     # The bound decides which pairs are equal, and has no derivative.
     sizes = abs_(stop_gradient(values))

@@ -120,8 +120,8 @@ def _solve_transpose(
     if any(is_linear(x) for part in consts for x in part):
         raise DerivativeError("custom_linear_solve is linear in b alone, not in its matrix")
     b_cotangents = _solve_bind(consts.transpose(), [instantiate(ct) for ct in cotangents[: len(b)]], jaxprs.transpose())
-    mine = [ct if is_linear(x) else None for x, ct in zip(b, b_cotangents, strict=False)]
-    return [None] * sum(const_lengths) + mine
+    b_cts = [ct if is_linear(x) else None for x, ct in zip(b, b_cotangents, strict=False)]
+    return [None] * sum(const_lengths) + b_cts
 
 
 def _solve_batch(
@@ -130,9 +130,11 @@ def _solve_batch(
     consts, b = _solve_split(args, const_lengths)
     const_dims, b_dims = _solve_split(dims, const_lengths)
 
-    def batched(closed: ClosedJaxpr, mine: Sequence[Dim], known: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[Dim]]:
+    def batched(
+        closed: ClosedJaxpr, part_dims: Sequence[Dim], known: tuple[bool, ...]
+    ) -> tuple[ClosedJaxpr, list[Dim]]:
         extra = (False,) * (len(closed.out_avals) - len(known))
-        in_dims = (*mine, *batch_dims(known))
+        in_dims = (*part_dims, *batch_dims(known))
         return batch_jaxpr(closed, axis, in_dims, (*known, *extra))
 
     def after(known: tuple[bool, ...]) -> list[bool]:
@@ -141,7 +143,7 @@ def _solve_batch(
 
     # x and b have the same types, and each jaxpr maps one to the other, so that both must have the same dims.
     known = carry_fixed_point([d is not None for d in b_dims], after)
-    derived = LinearSolve.of(lambda closed, mine: batched(closed, mine, known)[0], jaxprs, const_dims)
+    derived = LinearSolve.of(lambda closed, part_dims: batched(closed, part_dims, known)[0], jaxprs, const_dims)
     out_dims = batched(jaxprs.solve, const_dims.solve, known)[1]
     return _solve_bind(consts, place_axes(axis, b, b_dims, known), derived), out_dims
 

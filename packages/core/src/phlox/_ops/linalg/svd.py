@@ -118,8 +118,10 @@ def _cuda_lower(f: Function, x: Value, full_matrices: bool, compute_uv: bool, al
         algorithm = SvdAlgorithm.JACOBI if max(x.aval.shape[-2:]) <= _JACOBI_SIZE else SvdAlgorithm.QR
     if algorithm is SvdAlgorithm.DIVIDE_AND_CONQUER:
         raise UnsupportedError(f"svd: {algorithm} is not there on NVIDIA GPUs", instead="algorithm=None")
-    by_rotations = algorithm is not SvdAlgorithm.QR
-    s, u, vh, info = (_cuda_rotations if by_rotations else _cuda_qr)(f, x, full_matrices, compute_uv, algorithm)
+    if algorithm is SvdAlgorithm.QR:
+        s, u, vh, info = _cuda_qr(f, x, full_matrices, compute_uv)
+    else:
+        s, u, vh, info = _cuda_rotations(f, x, full_matrices, compute_uv, algorithm)
     ok = succeeded(f, info)
     return [nan_unless(f, ok, y) for y in ((s, u, vh) if compute_uv else (s,))]
 
@@ -146,7 +148,7 @@ def _columns(x: Any, count: int) -> Any:
     return block(x, (0, typeof(x).shape[-2]), (0, count))
 
 
-def _cuda_qr(f: Function, x: Value, full_matrices: bool, compute_uv: bool, algorithm: Any) -> list[Value]:
+def _cuda_qr(f: Function, x: Value, full_matrices: bool, compute_uv: bool) -> list[Value]:
     """The QR method, which cuSOLVER has for matrices with at least as many rows as columns.
 
     The transpose of others is given to it: a row-major matrix is the transpose of a column-major one.

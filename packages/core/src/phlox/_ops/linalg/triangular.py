@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ..._base.errors import ShapeError
@@ -10,14 +11,23 @@ from ..._ir.avals import ShapedArray
 from ..._ir.dimensions import surely_at_least
 from ..._ir.sharding_types import Entries, check_whole, entries_of, join
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, add, move_axis, zero_tangent
-from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.array_operations import Zero, add, zero_tangent
+from ..._transform.batch import BatchAxis, Dim
 from ..._xla.cuda_calls import is_cuda
 from ..._xla.lapack import has_routines, lapack
 from ..._xla.text import Function, Value, flag
 from ..elementwise.arithmetic import neg
-from ..structure.shape import reshape
-from .matrices import Shape, conjugated, linalg, lower_triangle, need_square, product, swapped, upper_triangle
+from .matrices import (
+    Shape,
+    batch_solve,
+    conjugated,
+    linalg,
+    lower_triangle,
+    need_square,
+    product,
+    swapped,
+    upper_triangle,
+)
 from .padding import triangular_solve_pad
 
 
@@ -101,24 +111,11 @@ def _transpose(ct: Any, a: Any, b: Any, *, transpose_a: bool, **params: Any) -> 
 def _batch(
     axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], *, left_side: bool, **params: Any
 ) -> tuple[Any, Dim]:
-    a, b = args
-    if dims[0] is None:
-        # The matrix is not batched: solve once, with the right hand sides of all examples side by side.
-        assert dims[1] is not None
-        ndim = typeof(b).ndim
-        place = ndim - 1 if left_side else ndim - 2
-        b = move_axis(b, dims[1], place)
-        shape = typeof(b).shape
-        joined = (*shape[:-2], shape[-2] * shape[-1]) if left_side else (*shape[:-3], shape[-3] * shape[-2], shape[-1])
-        flat = reshape(b, new_sizes=joined, dimensions=None)
-        out = triangular_solve.bind(a, flat, left_side=left_side, **params)
-        return reshape(out, new_sizes=shape, dimensions=None), place
-    a, b = (place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True))
-    return triangular_solve.bind(a, b, left_side=left_side, **params), 0
+    return batch_solve(partial(triangular_solve.bind, left_side=left_side, **params), axis, args, dims, left_side)
 
 
 def _sharding(out: ShapedArray, a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> Entries:
-    """Beside the stack, the equations (columns of `b`; rows with ``left_side=False``) may be split."""
+    """The stack and the equations (columns of `b`, rows with ``left_side=False``) may be split."""
     check_whole("triangular_solve", a, (a.ndim - 2, a.ndim - 1), (a, b))
     check_whole("triangular_solve", b, (b.ndim - 2 if left_side else b.ndim - 1,), (a, b))
     stack = zip(entries_of(a)[:-2], entries_of(b)[:-2], strict=True)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ..._base.errors import ShapeError
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, add, instantiate, move_axis
-from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..._transform.array_operations import Zero, add, instantiate
+from ..._transform.batch import BatchAxis, Dim
 from ..._xla.cuda_calls import cuda_call, is_cuda
 from ..._xla.lapack import lapack, perturbed_tridiagonal_solve, symmetric
 from ..._xla.matrix_calls import nan_unless, status, succeeded
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import add as plus, mul, neg
 from ..elementwise.families import literal, lowered_as
-from ..structure.shape import pad, reshape
-from .matrices import Shape, block, linalg, need_square, over_columns, real_of
+from ..structure.shape import pad
+from .matrices import Shape, batch_solve, block, linalg, need_square, over_columns, real_of
 
 
 def _result(dtype: Any, shape: Shape, *, lower: bool) -> list[tuple[Shape, Any]]:
@@ -122,18 +123,7 @@ def _solve_transpose(ct: Any, dl: Any, d: Any, du: Any, b: Any, **params: Any) -
 
 
 def _solve_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any) -> tuple[Any, Dim]:
-    *diagonals, b = args
-    if all(d is None for d in dims[:3]):
-        # The matrix is not batched: solve once, with the right hand sides of all examples side by side.
-        assert dims[3] is not None
-        place = typeof(b).ndim - 2
-        b = move_axis(b, dims[3], place)
-        shape = typeof(b).shape
-        flat = reshape(b, new_sizes=(*shape[:-2], shape[-2] * shape[-1]), dimensions=None)
-        out = tridiagonal_solve.bind(*diagonals, flat, **params)
-        return reshape(out, new_sizes=shape, dimensions=None), place
-    placed = [place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
-    return tridiagonal_solve.bind(*placed, **params), 0
+    return batch_solve(partial(tridiagonal_solve.bind, **params), axis, args, dims)
 
 
 tridiagonal_solve = linalg(

@@ -14,12 +14,12 @@ from .keys import random_unwrap
 
 
 def equal(x: Any, y: Any) -> Any:
-    """Where x == y; the operands have one dtype."""
+    """Elementwise x == y, for operands of one dtype."""
     return _compared(eq, reduce_and, x, y)
 
 
 def not_equal(x: Any, y: Any) -> Any:
-    """Where x != y; the operands have one dtype."""
+    """Elementwise x != y, for operands of one dtype."""
     return _compared(ne, reduce_or, x, y)
 
 

@@ -105,8 +105,8 @@ def _loop(f: Function, k0: Value, k1: Value, x0: Value, x1: Value) -> list[Value
 
 
 def _batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Any]:
-    lined, dim = batch_elementwise(axis, "threefry2x32", args, dims)
-    return threefry2x32.bind(*lined), [dim, dim]
+    operands, dim = batch_elementwise(axis, args, dims)
+    return threefry2x32.bind(*operands), [dim, dim]
 
 
 threefry2x32 = Primitive(

@@ -469,7 +469,7 @@ def _shard_map_show(eqn: Any, printer: Any) -> dict[str, Any]:
 
 
 def _shard_map_keys(eqn: Any, uses_of: Any) -> KeyUses:
-    """What a device consumes of its part is consumed of the whole."""
+    """A key whose part a device consumes is consumed as a whole."""
     uses: KeyUses = uses_of(eqn.params["jaxpr"])
     return uses._replace(consumed=tuple((i, True) for i, _ in uses.consumed))
 

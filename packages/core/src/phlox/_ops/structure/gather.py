@@ -241,16 +241,23 @@ def gather_along(f: Function, x: Value, positions: Value, axis: int) -> Value:
     return _plain_gather(f, x, indices, out, numbers_along(len(shape), axis), (1,) * len(shape), False)
 
 
+def index_limits(f: Function, indices: Value, limits: Sequence[int]) -> Value:
+    """The largest valid value of each element of the index vectors, in the shape and dtype of the indices."""
+    aval = indices.aval
+    # uint8 cannot hold the last index of 300 elements, and all of its values are valid.
+    largest = dtypes.iinfo(aval.dtype).max
+    vector = np.asarray([min(limit, largest) for limit in limits])
+    return f.broadcast(f.constant(vector, shaped((len(limits),), aval.dtype)), aval.shape, [aval.ndim - 1])
+
+
 def _in_bounds(f: Function, indices: Value, limits: Sequence[int]) -> Value:
     """For each index vector, whether all its elements are between 0 and `limits`."""
     aval = indices.aval
     whole = shaped(aval.shape[:-1], dtypes.bool_)
     if not limits:
         return f.constant(True, whole)
-    vector = shaped((len(limits),), aval.dtype)
-    top = f.broadcast(f.constant(np.asarray(limits), vector), aval.shape, [aval.ndim - 1])
     low = f.compare("GE", indices, f.constant(0, aval))
-    both = f.same("stablehlo.and", low, f.compare("LE", indices, top))
+    both = f.same("stablehlo.and", low, f.compare("LE", indices, index_limits(f, indices, limits)))
     scalar = shaped((), dtypes.bool_)
     body = f.region([scalar, scalar], lambda g, a, b: [g.same("stablehlo.and", a, b)])
     return f.op(

@@ -35,7 +35,7 @@ from .dimension_numbers import (
     window_axes,
     window_sizes,
 )
-from .gather import batched_numbers, check_axes, check_indices, check_mapping, gather
+from .gather import batched_numbers, check_axes, check_indices, check_mapping, gather, index_limits
 from .index_padding import scatter_pad
 from .iota import iota
 from .shape import pad, reshape
@@ -183,8 +183,7 @@ def clamp_indices(f: Function, operand: ShapedArray, indices: Value, updates: Sh
     if not limits:
         return indices
     aval = indices.aval
-    top = f.constant(np.asarray(limits), shaped((len(limits),), aval.dtype))
-    return f.op("stablehlo.clamp", [f.constant(0, aval), indices, f.broadcast(top, aval.shape, [aval.ndim - 1])], aval)
+    return f.op("stablehlo.clamp", [f.constant(0, aval), indices, index_limits(f, indices, limits)], aval)
 
 
 def _scatter_batch(get_primitive: Callable[[], Primitive]) -> Any:

@@ -52,7 +52,7 @@ def _top_k_types(x: ShapedArray, k: int, axis: int) -> list[ShapedArray]:
 
 
 def _top_k_lower(f: Function, x: Value, k: int, axis: int) -> list[Value]:
-    """Elements of fewer than 8 bits, and floats whose only nan has the sign of negative numbers, are converted."""
+    """Converts elements of fewer than 8 bits, and floats whose only nan has the sign of negative numbers."""
     dtype = x.aval.dtype
     wide = dtypes.float32 if dtype.name.endswith("fnuz") else dtypes.byte_sized(dtype)
     values, indices = _selected(f, f.convert(x, wide), k, axis)

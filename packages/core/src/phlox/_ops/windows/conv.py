@@ -357,15 +357,15 @@ def _conv_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **par
 def _conv_sharding(out: ShapedArray, lhs: ShapedArray, rhs: ShapedArray, **params: Any) -> Entries:
     """The batch may be split, and spatial axes that stay divisible."""
     numbers = params["dimension_numbers"]
-    avals, mine = (lhs, rhs), entries_of(lhs)
-    if rhs.spec is not None or mine[numbers.lhs_spec[1]]:
+    avals, lhs_entries = (lhs, rhs), entries_of(lhs)
+    if rhs.spec is not None or lhs_entries[numbers.lhs_spec[1]]:
         refuse(
             "conv_general_dilated", "channels are split, so that it is not clear how the result is", avals, OUT_SHARDING
         )
-    entries = list(mine)
-    for at, place in zip(numbers.out_spec, numbers.lhs_spec, strict=True):
-        entries[at] = mine[place]
-        if mine[place] and out.shape[at] % lhs.spec.pieces(place):  # type: ignore[union-attr]
+    entries = list(lhs_entries)
+    for at, lhs_at in zip(numbers.out_spec, numbers.lhs_spec, strict=True):
+        entries[at] = lhs_entries[lhs_at]
+        if lhs_entries[lhs_at] and out.shape[at] % lhs.spec.pieces(lhs_at):  # type: ignore[union-attr]
             refuse(
                 "conv_general_dilated", f"axis {at} of the result, {out.short}, cannot be split", avals, OUT_SHARDING
             )

@@ -186,8 +186,8 @@ def _follow_batch(get_primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     def batch(
         axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], select_prim: Primitive, **window: Any
     ) -> tuple[Any, Dim]:
-        lined = [place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
-        return get_primitive().bind(*lined, select_prim=select_prim, **with_axis(window, 0)), 0
+        operands = [place_axis(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
+        return get_primitive().bind(*operands, select_prim=select_prim, **with_axis(window, 0)), 0
 
     return batch
 
