@@ -226,6 +226,8 @@ AS_NUMPY = {
     "numpy.nanpercentile": "no elements",
     "numpy.nanquantile": "no elements",
 }
+#: Calls with -1 for unsigned integers, which phlox refuses as NumPy does, and jax takes for the largest number.
+DO_NOT_FIT = {("numpy.amax", 1), ("numpy.intersect1d", 4), ("numpy.intersect1d", 6), ("numpy.unique_all", 1)}
 #: Calls in which the compiler of jaxlib 0.10.2 divides by zero, which ends the process: means of no integers.
 ENDS_JAX = {("numpy.mean", 5)}
 
@@ -246,9 +248,13 @@ def _answered_by_numpy(row: Row, call: Call) -> bool:
 def check(table, path: str, index: int) -> None:
     """Compares one drawn call with jax: eagerly, on arrays, and under jit."""
     d, call = drawn(path, index, table)
+    row = Row(path, (call,))
+    if (path, index) in DO_NOT_FIT:
+        with pytest.raises(phlox.errors.NumberRangeError):
+            case_of(row, call)(phlox, *inputs(row, call, "float32"))
+        return
     if (path, index) in ENDS_JAX and jax.__version_info__ < (0, 11):
         pytest.skip("jax ends the process")
-    row = Row(path, (call,))
     try:
         with phlox.enable_x64(d.wide), jax.enable_x64(d.wide):
             if path not in AS_NUMPY or not _answered_by_numpy(row, call):

@@ -274,3 +274,18 @@ def test_quantiles_with_weights_along_axes():
     x, w = random.normal(size=(3, 4, 5)).astype("float32"), random.random((5, 3)).astype("float32")
     options = {"axis": (2, 0), "weights": w, "method": "inverted_cdf"}
     np.testing.assert_array_equal(phlox.numpy.quantile(x, 0.3, **options), np.quantile(x, 0.3, **options))
+
+
+@pytest.mark.parametrize(
+    "name", ["sum", "prod", "max", "min", "mean", "std", "var", "any", "all", "median", "nanmax", "nanstd"]
+)
+def test_axes_in_any_order(name):
+    x = np.random.default_rng(0).uniform(1, 2, (3, 2, 2))
+    where = {} if name == "median" else {"where": x > 1.2}
+    where |= {"initial": 1.0} if name.endswith("max") or name == "min" else {}
+    for axis in ((1, 0), (2, 0), (0, -2), (2, 1, 0)):
+        for options in ({}, where):
+            for keepdims in (False, True):
+                both = [getattr(m, name)(x, axis=axis, keepdims=keepdims, **options) for m in (phlox.numpy, np)]
+                assert both[0].shape == both[1].shape
+                np.testing.assert_allclose(*both, rtol=1e-4)
