@@ -25,6 +25,7 @@ from ..._transform.sharding_types import in_auto
 from ..._xla.text import Function, Value, flag, i64_array, ints
 from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode, Ints, ScatterDimensionNumbers
 from .index_padding import gather_pad
+from .numbers import literal_of
 
 
 def batched_numbers(numbers: Any, operand: bool, indices: bool) -> Any:
@@ -202,8 +203,8 @@ def _gather_lower(
     valid = f.broadcast(valid, out.shape, batch_dims)
     if mode is GatherScatterMode.ONE_HOT:
         fill_value = 0
-    fill = f.constant(default_fill(out.dtype) if fill_value is None else fill_value, out)
-    return f.select(valid, result, fill)
+    fill = default_fill(out.dtype) if fill_value is None else literal_of(fill_value, out.dtype)
+    return f.select(valid, result, f.constant(fill, out))
 
 
 def _plain_gather(
