@@ -332,7 +332,8 @@ def test_static_integers_are_arrays(name, kind):
         one = numpy.asarray(1) if kind == "numpy.asarray" else kind(1)
         return STATIC[name](numpy, library, one)
 
-    theirs, mine = both(call)
+    # jax refuses arrays in some of them.
+    theirs, mine = both(lambda numpy, library: STATIC[name](numpy, library, 1))[0], both(call)[1]
     assert_same(mine, theirs)
 
 
