@@ -284,7 +284,9 @@ def _kl_div(p: Any, q: Any) -> Any:
     # Close to p = q the three terms cancel to q d**2 / 2; the series has this factor in front.
     near = jnp.abs(d) < 0.125
     d = jnp.where(near, d, 0)
-    series = q * (d * d * polynomial(d, _NEAR_ONE))
+    # The coefficients have the type that JAX gives the result, weak for numbers alone: `polynomial` has no such.
+    series = functools.reduce(lambda total, c: total * d + literal(d, c), _NEAR_ONE, jnp.zeros_like(d))
+    series = q * (d * d * series)
     return jnp.where(close & near, series, _rel_entr(p, q) + (q - p))
 
 
