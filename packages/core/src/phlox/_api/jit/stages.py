@@ -421,7 +421,7 @@ class Compiled(Stage):
 
     @property
     def _shardings(self) -> list[Any]:
-        """The shardings of the arguments: on one device those that they have there, by names of a mesh."""
+        """The shardings of the arguments. On one device they are the arguments' own, which may name a mesh."""
         pairs = zip(self._assignment.shardings, map(sharding_of, self._placements), strict=True)
         return [
             own if own.devices == assigned.devices and len(own.devices) == 1 else assigned for assigned, own in pairs

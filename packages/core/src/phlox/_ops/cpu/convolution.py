@@ -18,7 +18,7 @@ from ..windows.conv import conv_general_dilated
 _KERNEL = "phlox_kernels_conv_1"
 #: With fewer products a call takes as long as XLA's form; with fewer terms, each result does.
 _LEAST_PRODUCTS, _LEAST_TERMS = 1 << 18, 24
-#: The kernel computes 16 channels of the result side by side. XLA uses caches better for many, and large kernels.
+#: The kernel computes 16 or 32 channels of the result side by side. XLA uses caches better for many, and large kernels.
 _LEAST_CHANNELS, _MOST_CHANNELS, _LARGEST_KERNEL = 8, 128, 1 << 20
 #: Padding is copied with the image.
 _MOST_PADDING = 64

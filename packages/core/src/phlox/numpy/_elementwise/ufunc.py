@@ -410,9 +410,8 @@ def _reduce(a: Any, where: Any, initial: Any, function: ufunc, axis: Any, dtype:
         raise ShapeError(f"{function.__name__}.reduce: no elements, and no identity", instead="initial=...")
     a = a.astype(dtype)
     if where is not None:
-        a = select_elements(
-            where, a, to_dtype(1, dtype)
-        )  # the derivative of the function at a masked nan is nan, even times 0
+        # The derivative of the function at a masked nan is nan, even times 0.
+        a = select_elements(where, a, to_dtype(1, dtype))
 
     def step(i: Any, so_far: Any) -> Any:
         result, _ = promote_dtypes(function(so_far, a[i]), so_far)  # the loop's dtype may be wider than the function's

@@ -22,7 +22,7 @@ from .products import matmul
 
 def _check_vectors(function: str, x: Any) -> None:
     if not type_of(x).ndim:
-        raise ShapeError(f"{function}: {type_of(x).short} needs at least 1 axes", shapes=[()])
+        raise ShapeError(f"{function}: {type_of(x).short} needs at least 1 axis", shapes=[()])
 
 
 def _check_lengths(function: str, x1: Any, x2: Any, n: int, m: int) -> None:

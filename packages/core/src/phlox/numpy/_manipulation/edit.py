@@ -77,7 +77,7 @@ def resize(a: ArrayLike, new_shape: Shape) -> Array:
 @functools.partial(jit, inline=True, static_argnames="shape")
 def _resize(a: Any, shape: tuple[int, ...]) -> Any:
     if any(n < 0 for n in shape):
-        raise ShapeError(f"resize: an array cannot size a negative length, got {shape}", shapes=[shape])
+        raise ShapeError(f"resize: an array cannot have a negative length, got {shape}", shapes=[shape])
     size, new_size = math.prod(type_of(a).shape), math.prod(shape)
     if not size or not new_size:
         return zeros_like(a, shape=shape)
