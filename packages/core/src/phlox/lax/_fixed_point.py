@@ -13,6 +13,7 @@ from .._api.jit.user_functions import user_call
 from .._base import pytree
 from .._base.errors import DtypeError, OptionError
 from .._ir import dtypes
+from .._operands.checks import integer
 from .._operands.promotion import to_dtype
 from .._ops.elementwise.arithmetic import abs_
 from .._ops.elementwise.logic import or_
@@ -58,7 +59,7 @@ def fixed_point(
     (Array(2., dtype=float32, weak_type=True), Array(0.25, dtype=float32, weak_type=True))
     """
     arguments.check_callable("fixed_point", f)
-    if arguments.as_int(max_steps, "fixed_point: max_steps") < 1:
+    if integer("fixed_point", "max_steps", max_steps) < 1:
         raise OptionError(f"fixed_point: max_steps={max_steps} is less than 1")
     for path, x in zip(pytree.named_paths(pytree.tree_structure(x0)), pytree.tree_leaves(x0), strict=True):
         if not dtypes.is_inexact(typeof(x).dtype):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .._api.jit.arguments import as_int
 from .._api.jit.bodies import Staged
 from .._base import pytree
 from .._base.errors import DtypeError, OptionError, ShapeError, ShardingTypeError
@@ -14,6 +13,7 @@ from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr, memoized
 from .._ir.promotion import promote
+from .._operands.checks import integer
 from .._operands.promotion import to_dtype
 from .._ops.elementwise.arithmetic import add
 from .._ops.elementwise.families import literal
@@ -118,7 +118,7 @@ def check_carry(
 
 def check_checkpoints(function: str, checkpoints: int | None) -> None:
     """Raises unless `checkpoints` is None or an integer of at least 2."""
-    if checkpoints is not None and as_int(checkpoints, f"{function}: checkpoints") < 2:
+    if checkpoints is not None and integer(function, "checkpoints", checkpoints) < 2:
         raise OptionError(
             f"{function}: checkpoints={checkpoints} is less than 2", instead="2 or more; None for the default"
         )

@@ -20,6 +20,7 @@ from .._base.pytree import flatten
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr, memoized
+from .._operands.checks import integer
 from .._operands.promotion import to_dtype
 from .._ops.control import loop
 from .._ops.elementwise.logic import and_, lt
@@ -94,7 +95,7 @@ def while_loop(
     if max_steps is None and progress is None:
         return _while(cond_fun, body_fun, init_val, named, checkpoints)
     if max_steps is not None:
-        if arguments.as_int(max_steps, "while_loop: max_steps") < 0:
+        if integer("while_loop", "max_steps", max_steps) < 0:
             raise OptionError(f"while_loop: max_steps={max_steps} is negative")
         # The number of stored states is even, as in `stored_states`. No loop of few steps needs more rows than steps.
         most = max(2, max_steps + max_steps % 2)

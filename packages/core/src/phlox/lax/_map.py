@@ -11,6 +11,7 @@ from .._api.jit.bodies import operands_of
 from .._api.jit.user_functions import check_returned
 from .._base import pytree
 from .._base.errors import OptionError
+from .._operands.checks import integer
 from .._trace.trace import typeof
 from ._scan import Tree, scan
 from ._scan_options import common_length
@@ -50,7 +51,7 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
 
         step.__name__ = arguments.fun_name(f)
         return scan(step, (), xs)[1]
-    if arguments.as_int(batch_size, "map: batch_size") < 0:
+    if integer("map", "batch_size", batch_size) < 0:
         raise OptionError(f"map: batch_size={batch_size} is negative", instead="0, for all at once")
     leaves, tree = operands_of("map", f, (xs,))
     total = common_length(leaves, pytree.treedef_children(tree)[0], None, "map")

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._api.jit.arguments import as_int
 from .._base import pytree
 from .._base.errors import AxisError, ConcretizationTypeError, OptionError, ShapeError, ShardingTypeError
 from .._base.pytree import PyTreeDef
 from .._ir.dimensions import is_symbolic
+from .._operands.checks import integer
 from .._trace.trace import Tracer, typeof
 
 
 def unroll_count(unroll: Any, steps: int, function: str) -> int:
     """The number of steps in one iteration of the loop, from 1 to `steps`."""
     _check_known("unroll", "`int` or `bool`", unroll)
-    count = (0 if unroll else 1) if isinstance(unroll, bool) else as_int(unroll, f"{function}: unroll")
+    count = (0 if unroll else 1) if isinstance(unroll, bool) else integer(function, "unroll", unroll)
     if count < 0:
         raise OptionError(f"{function}: `unroll` must be a bool or an integer that is not negative, got {unroll}")
     if is_symbolic(steps):  # unrolling has no effect on the values

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._api.jit.arguments import as_int
 from .._base.docstrings import docs_from
 from .._base.public_names import publish
 from .._base.source import warn
 from .._base.strictness import composed
 from .._ir import dtypes
-from .._operands.checks import check, check_one, check_square, type_of
+from .._operands.checks import check, check_one, check_square, integer, type_of
 from .._operands.promotion import promote_inexact
 from .._ops.elementwise.arithmetic import add
 from .._ops.linalg import (
@@ -353,7 +352,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     Array([2, 0, 1], dtype=int32)
     """
     pivots = check_one("lu_pivots_to_permutation", pivots)
-    size = as_int(permutation_size, "lu_pivots_to_permutation: permutation_size")
+    size = integer("lu_pivots_to_permutation", "permutation_size", permutation_size)
     return lu_pivots_to_permutation_p(pivots, permutation_size=size)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._base import pytree
 from ..._base.beside_jax import is_of_jax
-from ..._base.errors import ArgumentError, OptionError, PhloxError, StaticArgumentError
+from ..._base.errors import ArgumentError, OptionError, StaticArgumentError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, is_masked, typeof_value
 from ..._ops.structure.shape import as_array_or_tracer
@@ -40,16 +40,6 @@ def as_ints(value: int | Iterable[int] | None, what: str) -> Ints:
         return tuple([operator.index(n) for n in (value if isinstance(value, Iterable) else (value,))])
     except TypeError:
         raise ArgumentError(f"{what} must be an int or a sequence of ints, got {value!r}") from None
-
-
-def as_int(value: Any, what: str) -> int:
-    """A whole number as an int. Raises `ArgumentError` for other values, which it calls `what`."""
-    try:
-        return operator.index(value)
-    except PhloxError:  # of a traced value
-        raise
-    except TypeError:
-        raise ArgumentError(f"{what} must be an int, got {value!r:.60}", instead="a whole number") from None
 
 
 def as_names(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
