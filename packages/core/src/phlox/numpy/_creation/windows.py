@@ -23,9 +23,8 @@ from .._elementwise.unary import abs, is_kind
 
 
 def _length(function: str, M: Any) -> int:
-    dtype = getattr(M, "dtype", None)
     # As in JAX 0.12, a float is a number of points too, without what follows the point. Keras passes such scalars.
-    if isinstance(M, float) or (dtype is not None and M.ndim == 0 and dtypes.kind(dtype) in "bf"):
+    if isinstance(M, float) or (getattr(M, "ndim", None) == 0 and dtypes.kind(M.dtype) in "bf"):
         M = int(M)
     if not hasattr(M, "__index__"):
         raise ShapeError(f"{function}: the number of points must be an integer, got {M!r}")
