@@ -114,7 +114,7 @@ def _width(part: Any) -> int:
     """The number of axes that an entry of an index consumes."""
     if part is None or isinstance(part, bool | np.bool_):
         return 0
-    return part.ndim if getattr(part, "dtype", None) == np.bool_ else 1
+    return part.ndim if hasattr(part, "ndim") and part.dtype == np.bool_ else 1
 
 
 def window(index: Any, shape: tuple[int, ...]) -> Window:
