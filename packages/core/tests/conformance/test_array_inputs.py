@@ -167,7 +167,7 @@ LENIENT = {
     "list of __array__": {"device_put"},
     "__float__": {"x[i]"},
     "numpy bool": {"x[i]"},
-    "huge int": {"order", "sequence", "fft", "grad", "vmap"},
+    "huge int": {"order", "sequence", "fft", "grad", "vmap", "at"},  # "at": jax 0.12
     "memoryview": {"full", "segments"},
 }
 
