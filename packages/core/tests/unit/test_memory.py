@@ -1,5 +1,8 @@
 """What memory is used for: live arrays by size and origin, sizes of programs, errors when there is none."""
 
+import pickle
+
+import numpy as np
 import pytest
 
 import phlox
@@ -74,6 +77,25 @@ def test_a_program_that_needs_too_much(read):
     program = caught.value.program
     assert program["name"] == "jit_greedy" and program["arguments"] == 16
     assert max(program["temporary"], program["at most at once"]) >= 4 * HUGE
+
+
+READS = {
+    "numpy": np.asarray,
+    "get": phlox.device_get,
+    "copy": lambda y: y.copy(),
+    "pickle": pickle.dumps,
+    "pointer": lambda y: y.unsafe_buffer_pointer(),
+    "later": lambda y: np.asarray(y[:3] + 1),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_result_whose_memory_is_not_found_after_the_call(read):
+    """It is allocated when its operand is there. jaxlib ends the process where it reads such a buffer."""
+    slow = phlox.jit(lambda x: jnp.linalg.svd(jnp.full((300, 300), x))[1].sum())
+    large = phlox.jit(lambda x: jnp.broadcast_to(x, (HUGE,)))
+    with pytest.raises(phlox.errors.OutOfMemoryError, match="there is no memory for 64 TiB"):
+        READS[read](large(slow(jnp.float32(1))))
 
 
 def test_other_errors_stay():

@@ -79,6 +79,8 @@ class Array(ArrayBase, Exchange, metaclass=_ArrayType):
         # With `_placement is aval` the array lies uncommitted on the first device: its sharding need not be looked up.
         if dtype is None and self._placement is self.aval and self.aval.dtype.isbuiltin == 1:
             try:  # the usual case: host memory and a dtype of NumPy
+                # jaxlib ends the process where a buffer is read whose memory could not be allocated; waiting raises.
+                self._buf.block_until_ready()
                 view = np.asarray(memoryview(self._buf))
                 return view.copy() if copy else view
             except (BufferError, RuntimeError):

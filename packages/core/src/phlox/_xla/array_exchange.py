@@ -17,7 +17,7 @@ class Exchange:
         # Python calls it since 3.12, for ``memoryview(x)`` and ``bytes(x)``; NumPy before it calls `__array__`.
         if self.aval.dtype.isbuiltin != 1:  # jaxlib's own error takes 15 us, which `numpy.asarray` would wait for
             raise BufferError(f"arrays of {self.aval.dtype} have no elements that other programs know")
-        self._check_alive()
+        self.block_until_ready()  # as in `Array.__array__`
         return memoryview(self._buf)
 
     def __dlpack__(
@@ -41,6 +41,6 @@ class Exchange:
 
     def unsafe_buffer_pointer(self: Any) -> int:
         """The address of the elements on the one device that holds them."""
-        self._check_alive()
+        self.block_until_ready()  # as in `Array.__array__`
         transfer.one_device(self.sharding)
         return transfer.pointer(self._buf)

@@ -112,7 +112,10 @@ def explain(error: BaseException, maker: str = "") -> None:
     import re  # only where an error is raised
 
     text = str(error)
-    if not isinstance(error, native.JaxRuntimeError) or not text.startswith("RESOURCE_EXHAUSTED"):
+    if not isinstance(error, native.JaxRuntimeError):
+        return
+    # The second is of a computation that reads what the first one could not allocate.
+    if not text.startswith("RESOURCE_EXHAUSTED") and "Out of memory allocating" not in text:
         return
     # XLA words this differently by platform ("allocating", "allocate"), so that the number is searched for.
     match = re.search(r"allocat\w*\s+([\d.]+)\s*(bytes|[KMGTP]iB)", text)
