@@ -79,6 +79,14 @@ def test_a_program_that_needs_too_much(read):
     assert max(program["temporary"], program["at most at once"]) >= 4 * HUGE
 
 
+@pytest.mark.parametrize("shape", [(HUGE, HUGE), (1 << 61,), (HUGE, HUGE, 0)])
+def test_types_whose_bytes_overflow(shape):
+    """XLA of jaxlib 0.10.2 ends the process there."""
+    with pytest.raises(phlox.errors.ShapeError, match=r"an array f32\[.*\] has 2\*\*63 bytes or more"):
+        phlox.jit(lambda x: jnp.broadcast_to(x, shape).sum())(1.0)
+    assert phlox.eval_shape(lambda x: jnp.broadcast_to(x, shape), 1.0).shape == shape
+
+
 READS = {
     "numpy": np.asarray,
     "get": phlox.device_get,

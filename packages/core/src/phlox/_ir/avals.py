@@ -195,6 +195,10 @@ def _shape_text(aval: ShapedArray) -> str:
 
 def _text(aval: ShapedArray) -> str:
     real = aval.physical
+    # XLA ends the process where a number of bytes overflows; it counts empty arrays without their empty axes.
+    lengths = [d for d in real.shape if type(d) is int and d]
+    if math.prod(lengths) * dtypes.bits(real.dtype) >= 8 << 63:
+        raise ShapeError(f"an array {aval.short} has 2**63 bytes or more, which no device has", instead="smaller axes")
     return f"tensor<{''.join(f'{d}x' for d in real.shape)}{dtypes.element_text(real.dtype)}>"
 
 

@@ -112,7 +112,7 @@ def explain(error: BaseException, maker: str = "") -> None:
     import re  # only where an error is raised
 
     text = str(error)
-    if not isinstance(error, native.JaxRuntimeError):
+    if not isinstance(error, native.JaxRuntimeError) or isinstance(error, OutOfMemoryError):
         return
     # The second is of a computation that reads what the first one could not allocate.
     if not text.startswith("RESOURCE_EXHAUSTED") and "Out of memory allocating" not in text:

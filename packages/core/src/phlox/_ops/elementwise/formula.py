@@ -115,8 +115,9 @@ class Formula:
         # A number takes the dtype of the other case, not that of the condition.
         like = yes if type(yes) is Formula else no
         chosen, other = like.of(yes).x, like.of(no).x
-        shape = np.broadcast_shapes(*(typeof(x).shape for x in (self.x, chosen, other)))
-        return Formula(logic.select(repeat_to(self.x, shape), chosen, other))
+        operands = self.x, chosen, other
+        shape = np.broadcast_shapes(*(typeof(x).shape for x in operands))
+        return Formula(logic.select(*(repeat_to(x, shape) for x in operands)))
 
     def to(self, dtype: Any) -> Formula:
         """This array with another element type."""

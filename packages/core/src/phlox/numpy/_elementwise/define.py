@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..._api.jit.jit import jit
 from ..._operands.promotion import promoted_inexact
 from ...typing import Array, ArrayLike
@@ -129,8 +131,9 @@ def _finish(
     note = f"{note}\n\n" if note else ""
     if errors:
         errors = f"Raises:\n{errors}\n"
+    mirrored = f" (as ``numpy.{name}``)" if hasattr(np, name) else ""
     function.__doc__ = (
-        f"{summary}, elementwise (as ``numpy.{name}``).\n\n{note}Args:\n  {entries}\n\nReturns:\n  {returns}\n\n"
+        f"{summary}, elementwise{mirrored}.\n\n{note}Args:\n  {entries}\n\nReturns:\n  {returns}\n\n"
         f"{errors}>>> import phlox.numpy as jnp\n>>> jnp.{name}({example})\n{result}\n"
     )
     # Called eagerly it runs one compiled program. In a trace its operations are written into the outer program, so that

@@ -15,7 +15,6 @@ from ..._operands.promotion import common_dtype, promoted, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ...typing import Array, ArrayLike
 from .._creation.from_data import asarray, listed
-from .._elementwise.choose import where
 from .._elementwise.comparisons import equal
 from .._elementwise.unary import isfinite, isnan
 from .._manipulation.broadcasting import broadcast_shapes
@@ -28,7 +27,7 @@ def isclose(
 ) -> Array:
     """Where |a - b| <= atol + rtol |b|, elementwise (as ``numpy.isclose``).
 
-    Integers are compared as floats. Infinities are close to equal ones only.
+    Integers are compared as floats. Equal numbers are close; infinities are close to equal ones only.
 
     Args:
       a, b: arrays or numbers that broadcast against each other.
@@ -51,9 +50,8 @@ def isclose(
     real = dtypes.real_part(dtype)
     bound = e.add(to_dtype(atol, real), e.mul(to_dtype(rtol, real), e.abs_(b)))
     near = logic.le(e.abs_(e.sub(a, b)), bound)
-    # inf - inf is nan: an infinity is close to itself alone.
     finite = logic.and_(isfinite(a), isfinite(b))
-    out = where(finite, near, logic.eq(a, b))
+    out = logic.or_(logic.eq(a, b), logic.and_(finite, near))
     return logic.or_(out, logic.and_(isnan(a), isnan(b))) if equal_nan else out
 
 

@@ -135,7 +135,7 @@ def searchsorted(
 
     Raises:
       OptionError: `side` or `method` is not one of the listed names.
-      ShapeError: `a` is not a vector.
+      ShapeError: `a` or `sorter` is not a vector.
 
     >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([0, 3, 9]))
     Array([0, 1, 3], dtype=int32)
@@ -145,10 +145,12 @@ def searchsorted(
         raise OptionError(f"searchsorted: side={side!r}", instead="'left' or 'right'")
     if method not in _METHODS:
         raise OptionError(f"searchsorted: method={method!r}", instead=", ".join(map(repr, _METHODS)))
-    if type_of(a).ndim != 1:
-        raise ShapeError(f"searchsorted: a must be a vector, got {type_of(a).short}")
     if sorter is not None:
         (sorter,) = check("searchsorted", sorter)
+    for name, x in (("a", a), ("sorter", sorter)):
+        if x is not None and type_of(x).ndim != 1:
+            raise ShapeError(f"searchsorted: {name} must be a vector, got {type_of(x).short}")
+    if sorter is not None:
         a = take(a, sorter)
     return _searchsorted(a, v, right=side == "right", method=method)
 
