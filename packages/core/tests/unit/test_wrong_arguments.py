@@ -206,3 +206,32 @@ def test_one_number_for_each_axis(name):
     for numbers in ((), (1, 1)):
         with pytest.raises(errors.ShapeError):
             PER_AXIS[name](numbers)
+
+
+#: functions of a parameter that lists something, given a single number
+SEQUENCES = {
+    "expand_dims": lambda n: phlox.lax.expand_dims(EYES[0], n),
+    "squeeze": lambda n: phlox.lax.squeeze(jnp.ones((2, 1)), n),
+    "reduce_sum": lambda n: phlox.lax.reduce_sum(EYES[0], n),
+    "reduce_max": lambda n: phlox.lax.reduce_max(EYES[0], n),
+    "split": lambda n: phlox.lax.split(EYES[0], n),
+    "tile": lambda n: phlox.lax.tile(jnp.arange(4), n),
+    "pad": lambda n: phlox.lax.pad(jnp.arange(4.0), 0.0, n),
+    "reshape": lambda n: phlox.lax.reshape(EYES[0], (4,), dimensions=n),
+    "fft": lambda n: phlox.lax.fft(jnp.ones(4), "fft", n),
+    "dynamic_slice": lambda n: phlox.lax.dynamic_slice(jnp.arange(4), n, (2,)),
+    "dynamic_update_slice": lambda n: phlox.lax.dynamic_update_slice(jnp.arange(4), jnp.arange(2), n),
+    "conv, stride": lambda n: phlox.lax.conv(IMAGE, KERNEL, n, "VALID"),
+    "conv, dilation": lambda n: phlox.lax.conv_general_dilated(IMAGE, KERNEL, (1,), "SAME", rhs_dilation=n),
+    "patches": lambda n: phlox.lax.conv_general_dilated_patches(IMAGE, n, (1,), "SAME"),
+    "reduce_window, padding": lambda n: phlox.lax.reduce_window(jnp.ones(4), 0.0, phlox.lax.add, (2,), (1,), n),
+    "dot_general": lambda n: phlox.lax.dot_general(EYES[0], EYES[0], n),
+    "dot_general, pairs": lambda n: phlox.lax.dot_general(EYES[0], EYES[0], ((n,), (n,))),
+}
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_a_number_where_several_are_listed(name):
+    for number in (1, np.array(1)):
+        with pytest.raises(errors.ArgumentError, match=r"must be (a sequence|two pairs), .*got"):
+            SEQUENCES[name](number)

@@ -158,11 +158,24 @@ def integer(function: str, name: str, value: Any) -> int:
 
 def integers(function: str, name: str, values: Iterable[Any]) -> tuple[int, ...]:
     """A parameter that lists integers, as a tuple. Raises `ArgumentError` if one of them is no integer."""
-    values = tuple(values)
+    values = sequence(function, name, values)
     try:
         return tuple([as_length(n) for n in values])
     except TypeError:
         return tuple([integer(function, name, n) for n in values])
+
+
+def sequence(function: str, name: str, values: Iterable[Any]) -> tuple[Any, ...]:
+    """A parameter that lists something, as a tuple. Raises `ArgumentError` for a number, None and the like."""
+    try:
+        return tuple(values)
+    except TypeError:
+        raise ArgumentError(
+            f"{function}: {name} must be a sequence, got {values!r:.60} of type {type(values).__name__}",
+            instead=f"{name}=({values!r:.60},)",
+            argument=name,
+            value=values,
+        ) from None
 
 
 def per_axis(function: str, name: str, numbers: Iterable[Any] | None, count: int) -> tuple[int, ...]:

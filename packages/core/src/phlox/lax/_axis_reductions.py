@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from .._api.devices.out_sharding import OutSharding, compute_with_sharding
 from .._base.docstrings import docs_from
-from .._operands.checks import check_one, integer
+from .._operands.checks import check_one, integer, integers
 from .._ops.reductions import reduce as _reduce, running as _running
 from ..typing import Array, ArrayLike
 
@@ -88,7 +88,7 @@ def _reduction(
 ) -> _Reduction:
     def plain(operand: ArrayLike, axes: Ints) -> Array:
         operand = check_one(name, operand)
-        return primitive(operand, axes=tuple(axes))
+        return primitive(operand, axes=integers(name, "axes", axes))
 
     def with_out_sharding(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = None) -> Array:
         if out_sharding is None:
@@ -133,7 +133,7 @@ def reduce_sum(operand: ArrayLike, axes: Ints, *, out_sharding: OutSharding = No
     operand = check_one("reduce_sum", operand)
     if out_sharding is not None:
         return compute_with_sharding("reduce_sum", reduce_sum, (operand,), out_sharding, axes=axes)
-    return _reduce.reduce_sum(operand, axes=tuple(axes))
+    return _reduce.reduce_sum(operand, axes=integers("reduce_sum", "axes", axes))
 
 
 reduce_prod = _reduction(

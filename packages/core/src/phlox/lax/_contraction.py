@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._api.devices.out_sharding import OutSharding, compute_with_sharding
-from .._base.errors import ShapeError
+from .._base.errors import ArgumentError, ShapeError
 from .._ir import dtypes
 from .._operands.checks import check, several, type_of
 from .._operands.products import contract
@@ -63,7 +63,16 @@ def dot_general(
         wide = dtypes.float32 if preferred in (dtypes.float32, dtypes.float64) else dtypes.bfloat16
         lhs, rhs = to_dtype(lhs, wide), to_dtype(rhs, wide)
     lhs, rhs = _of_higher_precision(lhs, rhs)
-    (lc, rc), (lb, rb) = dimension_numbers
+    try:
+        (lc, rc), (lb, rb) = dimension_numbers
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"dot_general: dimension_numbers must be two pairs, of contracted axes and of batch axes, got "
+            f"{dimension_numbers!r:.60}",
+            instead="(((1,), (0,)), ((), ())) for a product of matrices",
+            argument="dimension_numbers",
+            value=dimension_numbers,
+        ) from None
     return contract(lhs, rhs, (several(lc), several(rc)), (several(lb), several(rb)), precision, preferred)
 
 

@@ -206,10 +206,10 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """
     x = check_one("broadcast_to_rank", x)
     shape = type_of(x).shape
-    if rank <= len(shape):
+    missing = integer("broadcast_to_rank", "rank", rank) - len(shape)
+    if missing <= 0:
         return ops.as_array_or_tracer(x)
-    missing = rank - len(shape)
-    return broadcast_in_dim(x, (1,) * missing + shape, tuple(range(missing, rank)))
+    return broadcast_in_dim(x, (1,) * missing + shape, tuple(range(missing, missing + len(shape))))
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
@@ -462,8 +462,8 @@ def _approximate(
         reduction_dimension=canonical_axis(reduction_dimension, rank, function) if rank else reduction_dimension,
         recall_target=recall_target,
         is_max_k=function == "approx_max_k",
-        reduction_input_size_override=reduction_input_size_override,
-        aggregate_to_topk=aggregate_to_topk,
+        reduction_input_size_override=integer(function, "reduction_input_size_override", reduction_input_size_override),
+        aggregate_to_topk=bool(aggregate_to_topk),
     )
 
 

@@ -298,7 +298,7 @@ def conv_general_dilated_patches(
       those of the first input feature, then those of the second, and so on.
 
     Raises:
-      ShapeError: shapes, strides or dilations are incompatible.
+      ShapeError: shapes, strides or dilations are incompatible, or `filter_shape` is negative.
       OptionError: `padding` or `precision` is unknown, or `padding` is a string and `lhs_dilation` is given.
 
     >>> from phlox import lax
@@ -309,6 +309,8 @@ def conv_general_dilated_patches(
     lhs = check_one("conv_general_dilated_patches", lhs)
     aval = type_of(lhs)
     filter_shape = integers("conv_general_dilated_patches", "filter_shape", filter_shape)
+    if any(n < 0 for n in filter_shape):
+        raise ShapeError(f"conv_general_dilated_patches: filter_shape {filter_shape} has a negative length")
     numbers = conv_dimension_numbers(aval.shape, (1, 1, *filter_shape), dimension_numbers)
     size, features = math.prod(filter_shape), aval.shape[numbers.lhs_spec[1]]
     # One kernel for each position of the window: 1 at this position, else 0.

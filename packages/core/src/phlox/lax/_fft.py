@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from .._api.jit.jit import jit
 from .._base.errors import DtypeError
 from .._ir import dtypes
-from .._operands.checks import check_one, type_of
+from .._operands.checks import check_one, integers, type_of
 from .._ops.linalg import fft as _fft
 from .._ops.linalg.fft import FftType as FftType
 from .._ops.structure import shape as _shape
@@ -39,7 +39,7 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
     Array([1.+0.j, 1.+0.j], dtype=complex64)
     """
     kind = FftType.from_any(fft_type)
-    x = check_one("fft", x)
+    x, lengths = check_one("fft", x), integers("fft", "fft_lengths", fft_lengths)
     dtype = type_of(x).dtype
     if kind is FftType.RFFT:
         if dtypes.kind(dtype) == "c":
@@ -48,4 +48,4 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
     else:
         result_dtype = dtypes.to_complex(dtype)
     array = _shape.as_array_or_tracer(_shape.convert(x, result_dtype))
-    return _fft.fft(array, fft_type=kind, fft_lengths=tuple(fft_lengths)) if fft_lengths else array
+    return _fft.fft(array, fft_type=kind, fft_lengths=lengths) if lengths else array

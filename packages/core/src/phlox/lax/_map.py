@@ -32,6 +32,7 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
       A pytree like the result of `f`, with the results for all slices stacked along a new first axis.
 
     Raises:
+      ArgumentError: `f` is not callable.
       AxisError: an array of `xs` is a scalar.
       ShapeError: the first axes differ in length.
       OptionError: `xs` has no arrays, or `batch_size` is negative.
@@ -39,6 +40,7 @@ def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tr
     >>> map(lambda x: x**2, jnp.arange(3))
     Array([0, 1, 4], dtype=int32)
     """
+    arguments.check_callable("map", f)
     if batch_size is None:
 
         def step(_: Any, x: Any) -> Any:

@@ -16,7 +16,7 @@ from .._base.errors import DtypeError, OptionError, ShapeError
 from .._ir import dtypes
 from .._ir.dimensions import is_symbolic
 from .._operands.broadcasting import insert_axes
-from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, integers, type_of
+from .._operands.checks import as_shape, canonical_axis, check, check_one, integers, type_of
 from .._operands.indices import from_front
 from .._operands.promotion import promote_dtypes
 from .._ops.elementwise import arithmetic as e
@@ -94,7 +94,7 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
     operand = check_one("split", operand)
     aval = type_of(operand)
     at = canonical_axis(axis, aval.ndim, "split")
-    return slicing.split(operand, sizes=tuple(integer("split", "sizes", n) for n in sizes), axis=at)
+    return slicing.split(operand, sizes=integers("split", "sizes", sizes), axis=at)
 
 
 def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
@@ -175,9 +175,9 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     Array([0, 1, 0, 1], dtype=int32)
     """
     operand = check_one("tile", operand)
-    aval = type_of(operand)
+    aval, reps = type_of(operand), integers("tile", "reps", reps)
     if len(reps) != aval.ndim or any(n < 0 for n in reps):
-        raise ShapeError(f"tile: {tuple(reps)} for {aval.short}", instead="phlox.numpy.tile", shapes=[aval.shape])
+        raise ShapeError(f"tile: {reps} for {aval.short}", instead="phlox.numpy.tile", shapes=[aval.shape])
     spread = tuple(n for pair in zip(reps, aval.shape, strict=True) for n in pair)
     # A new axis in front of each axis, broadcast and then merged with it
     repeated = broadcast_in_dim(operand, spread, tuple(range(1, 2 * aval.ndim, 2)))

@@ -91,7 +91,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     Array(1, dtype=int32)
     """
     operand = check_one("argmax", operand)
-    return _reduce.argmax(operand, axes=(axis,), index_dtype=dtypes.user_dtype(index_dtype))
+    return _reduce.argmax(operand, axes=(integer("argmax", "axis", axis),), index_dtype=dtypes.user_dtype(index_dtype))
 
 
 @docs_from(argmax)
@@ -103,4 +103,4 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     Array(1, dtype=int32)
     """
     operand = check_one("argmin", operand)
-    return _reduce.argmin(operand, axes=(axis,), index_dtype=dtypes.user_dtype(index_dtype))
+    return _reduce.argmin(operand, axes=(integer("argmin", "axis", axis),), index_dtype=dtypes.user_dtype(index_dtype))

@@ -14,7 +14,7 @@ from .._base.errors import ArgumentError, OptionError, TreeError
 from .._base.pytree import flatten
 from .._ir import dtypes
 from .._ir.jaxpr import ClosedJaxpr, memoized
-from .._operands.checks import check_one, integer, integers, per_axis, type_of
+from .._operands.checks import check_one, integer, integers, per_axis, sequence, type_of
 from .._ops.elementwise import arithmetic as e
 from .._ops.reductions import programs as folding, reduce as _reduce
 from .._ops.windows import pooling
@@ -227,10 +227,11 @@ def reduce_window(
     if isinstance(padding, str):
         window = [dilated(n, d) for n, d in zip(dimensions, gaps, strict=True)]
         padding = padtype_to_pads(type_of(xs[0]).shape, window, strides, padding)
+    pads = [integers("reduce_window", "padding", row) for row in sequence("reduce_window", "padding", padding)]
     options = {
         "window_dimensions": dimensions,
         "window_strides": strides,
-        "padding": tuple([integers("reduce_window", "padding", row) for row in padding]),
+        "padding": tuple(pads),
         "base_dilation": base,
         "window_dilation": gaps,
     }

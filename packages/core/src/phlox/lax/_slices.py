@@ -13,7 +13,7 @@ from .._base.errors import ArgumentError, DtypeError
 from .._ir import dtypes
 from .._ir.dimensions import surely_at_least
 from .._operands import index_bounds
-from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, integers, type_of
+from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, integers, sequence, type_of
 from .._operands.indices import from_front
 from .._operands.promotion import to_dtype
 from .._ops.structure import (
@@ -91,10 +91,13 @@ def _starts(
     """Start indices of a slice of these sizes, which must be of one dtype; negative ones count from the end, where they
     are allowed."""
     shape = type_of(operand).shape
-    allowed = (allow_negative,) * len(shape) if isinstance(allow_negative, bool | np.bool_) else tuple(allow_negative)
+    if isinstance(allow_negative, bool | np.bool_):
+        allowed: tuple[Any, ...] = (allow_negative,) * len(shape)
+    else:
+        allowed = sequence(function, "allow_negative_indices", allow_negative)
     if len(allowed) != len(shape):
         raise ArgumentError(f"{function}: {len(allowed)} values of allow_negative_indices for {len(shape)} axes")
-    checked = check(function, *starts)
+    checked = check(function, *sequence(function, "start_indices", starts))
     if len({type_of(i).dtype for i in checked}) > 1:
         raise DtypeError(
             f"index arguments to {function} must be integers of the same type, got "

@@ -8,7 +8,7 @@ from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._base.errors import ArgumentError
 from .._ir import dtypes
 from .._operands.broadcasting import insert_axes
-from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, integers, type_of
+from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, integers, sequence, type_of
 from .._ops.structure import (
     iota as _iota,
     shape as ops,
@@ -87,7 +87,7 @@ def reshape(
     """
     operand = check_one("reshape", operand)
     if dimensions is not None:
-        operand = ops.transpose(operand, permutation=tuple(dimensions))
+        operand = ops.transpose(operand, permutation=integers("reshape", "dimensions", dimensions))
     return ops.reshape(operand, new_sizes=as_shape(new_sizes, "reshape"), dimensions=None)
 
 
@@ -184,8 +184,8 @@ def squeeze(array: ArrayLike, dimensions: Ints) -> Array:
     (2,)
     """
     array = check_one("squeeze", array)
-    rank = type_of(array).ndim
-    return ops.squeeze(array, dimensions=tuple(canonical_axis(i, rank, "squeeze") for i in dimensions))
+    axes = sequence("squeeze", "dimensions", dimensions)
+    return ops.squeeze(array, dimensions=tuple(canonical_axis(i, type_of(array).ndim, "squeeze") for i in axes))
 
 
 def expand_dims(array: ArrayLike, dimensions: Ints) -> Array:
@@ -205,7 +205,8 @@ def expand_dims(array: ArrayLike, dimensions: Ints) -> Array:
     >>> expand_dims(np.ones(2), (0,)).shape
     (1, 2)
     """
-    return insert_axes("expand_dims", check_one("expand_dims", array), tuple(dimensions))
+    axes = sequence("expand_dims", "dimensions", dimensions)
+    return insert_axes("expand_dims", check_one("expand_dims", array), axes)
 
 
 def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
@@ -254,7 +255,7 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
     """
     operand, padding_value = check("pad", operand, padding_value)
     padding_value = with_reductions(padding_value, type_of(operand))
-    rows = tuple([integers("pad", "padding_config", row) for row in padding_config])
+    rows = tuple([integers("pad", "padding_config", row) for row in sequence("pad", "padding_config", padding_config)])
     return ops.pad(operand, padding_value, padding_config=rows)
 
 

@@ -71,7 +71,8 @@ def canonical_precision(precision: Any) -> tuple[Precision, Precision] | Algorit
     `Precision`, an algorithm, or None."""
     # A `DotAlgorithm` is a tuple too: only plain tuples and lists are pairs of precisions.
     several = type(precision) in (tuple, list)
-    if not several and not isinstance(precision, Precision) and precision not in _WORDS:
+    is_word = isinstance(precision, str | None) and precision in _WORDS
+    if not (several or is_word or isinstance(precision, Precision)):
         from .algorithms import algorithm_of  # imported late: few programs name an algorithm
 
         if (algorithm := algorithm_of(precision)) is not None:
