@@ -156,7 +156,7 @@ CHOICES = [
     row("numpy.clip", call(A(2, 3), 0, 1), call(A(2, 3), min=0), call(A(2, 3), max=A(3)),
         call(A(3), A(3, dtype="other"), None), call(A(4, whole=True), 0, 2), call(A(3)), call(A(3), S(0.5), S(1.5)),
         call(A(2), 1.5, 2), call(Special(), 0, 1)),
-    row("numpy.isclose", call(A(2, 3), A(3)), call(Special(), Special()), call(Special(), Special(), equal_nan=True),
+    row("numpy.isclose", call(A(2, 3), A(3)), call(S(2.0), S(2.0), rtol=float("inf")), call(S(0), S(0), atol=-1.0), call(Special(), Special()), call(Special(), Special(), equal_nan=True),
         call(A(3), A(3), 0.5, atol=1.0), call(A(2), A(2, dtype="other")), call(S(1.0), S(1.0000001)), grad=False),
     *rows("numpy", "allclose", call(A(2, 3), A(3), atol=10.0), call(A(3), A(3), 0.5, 0.5),
         call(Special(), Special(), equal_nan=True), call(S(1.0), S(1)), grad=False),

@@ -227,6 +227,12 @@ SEQUENCES = {
     "reduce_window, padding": lambda n: phlox.lax.reduce_window(jnp.ones(4), 0.0, phlox.lax.add, (2,), (1,), n),
     "dot_general": lambda n: phlox.lax.dot_general(EYES[0], EYES[0], n),
     "dot_general, pairs": lambda n: phlox.lax.dot_general(EYES[0], EYES[0], ((n,), (n,))),
+    "numpy.transpose": lambda n: jnp.transpose(EYES[0], n),
+    "numpy.rot90": lambda n: jnp.rot90(EYES[0], axes=n),
+    "numpy.fft.fft2": lambda n: jnp.fft.fft2(EYES[0], axes=n),
+    "numpy.fft.fftn": lambda n: jnp.fft.fftn(EYES[0], s=n),
+    "numpy.histogram": lambda n: jnp.histogram(EYES[0], range=n),
+    "numpy.choose": lambda n: jnp.choose(jnp.array([0]), n),
 }
 
 

@@ -13,7 +13,7 @@ from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._base.public_names import publish
 from .._ir import dtypes
-from .._operands.checks import canonical_axes, check_one, integer, type_of
+from .._operands.checks import canonical_axes, check_one, integer, integers, sequence, type_of
 from .._ops.linalg.fft import FftType
 from .._xla.devices import Device
 from .._xla.sharding import Sharding
@@ -64,12 +64,13 @@ def _transform(
     """The transform; `is_inverse` decides which norms scale it, by default `kind`."""
     a = check_one(function, a)
     rank = type_of(a).ndim
+    axes = None if axes is None else sequence(function, "axes", axes)
     if s is not None:
-        s = tuple(integer(function, "s", n) for n in s)
+        s = integers(function, "s", s)
         if any(n <= 0 for n in s):
             raise OptionError(f"{function}: lengths {s} must be positive")
         if axes is not None and len(s) != len(axes):
-            raise OptionError(f"{function}: lengths {s} for axes {tuple(axes)}")
+            raise OptionError(f"{function}: lengths {s} for axes {axes}")
     requested_axes = axes
     if axes is None:
         if s is not None and len(s) > rank:
@@ -135,7 +136,7 @@ def _over_one(
 
 
 def _over_two(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
-    if len(axes) != 2:
+    if len(sequence(function, "axes", axes)) != 2:
         raise OptionError(f"{function}: axes={axes}", instead="two axes, or the function with n for 2")
     return _transform(function, kind, a, s, axes, norm)
 

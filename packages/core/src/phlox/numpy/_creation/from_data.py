@@ -19,7 +19,7 @@ from ..._ir import dtypes
 from ..._ir.avals import is_masked, shaped, typeof_value
 from ..._ir.dimensions import SymbolicDim
 from ..._ir.promotion import promote
-from ..._operands.checks import array_like, check, check_one, refuse_complex, type_of
+from ..._operands.checks import array_like, check, check_one, integer, refuse_complex, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
 from ..._ops.structure.numbers import literal_of
@@ -85,7 +85,7 @@ def array(
     if isinstance(object, np.ndarray):
         object = np.asarray(object)  # drops subclasses, as numpy.array
     out = _convert(array_like(object), out_dtype)
-    missing = ndmin - type_of(out).ndim
+    missing = integer("array", "ndmin", ndmin) - type_of(out).ndim
     if missing > 0:
         out = ops.broadcast_in_dim(
             out,

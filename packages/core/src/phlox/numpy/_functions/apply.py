@@ -12,7 +12,7 @@ from ..._api.batching.vmap import vmap
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError
 from ..._ir import dtypes
-from ..._operands.checks import as_shape, canonical_axis, check, check_one, refuse_out, type_of
+from ..._operands.checks import as_shape, canonical_axis, check, check_one, refuse_out, sequence, type_of
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._ops.elementwise import logic
 from ..._ops.elementwise.arithmetic import stop_gradient
@@ -241,7 +241,7 @@ def choose(
     Array([ 1, 40], dtype=int32)
     """
     refuse_out("choose", out)
-    a, *arrays = check("choose", a, *choices)
+    a, *arrays = check("choose", a, *sequence("choose", "choices", choices))
     if not is_kind(a, "iu"):
         raise ArgumentError(f"choose: takes integers to choose by, got {type_of(a).short}", instead="a.astype(int)")
     count = len(arrays)

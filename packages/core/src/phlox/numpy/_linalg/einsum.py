@@ -76,7 +76,7 @@ def einsum(
     arrays = check("einsum", *operands)
     shapes = tuple(type_of(x).shape for x in arrays)
     inputs, output = _parse(subscripts.replace(" ", ""), [len(shape) for shape in shapes])
-    path: Any = optimize if isinstance(optimize, str | bool) else _numbers(optimize)
+    path: Any = optimize if isinstance(optimize, str | bool | None) else _numbers(optimize)
     compute = functools.partial(
         _einsum,
         inputs=inputs,
@@ -136,14 +136,14 @@ def _numbers(path: Sequence[Any]) -> Path:
 def _strategy(optimize: Any, count: int) -> Any:
     """The option `optimize` as opt_einsum takes it, for `count` operands."""
     # JAX's path. A result goes to the end of the list, so that (0, 1) joins pairs and does not go from left to right.
-    if optimize is False:
+    if optimize is False or optimize is None:
         return [(0, 1)] * (count - 1) or [(0,)]
     return "optimal" if optimize is True else optimize
 
 
 @functools.lru_cache(4096)
 def _path(inputs: tuple[str, ...], output: str, shapes: tuple[Any, ...], optimize: Any) -> Path:
-    if len(inputs) < 3 and isinstance(optimize, str | bool):
+    if len(inputs) < 3 and isinstance(optimize, str | bool | None):
         return (tuple(range(len(inputs))),)
     from opt_einsum import contract_path
 

@@ -187,4 +187,6 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[in
     shifts = tuple(integer("roll", "shift", n) for n in several(many))
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     axes = axes * len(shifts) if len(axes) == 1 else axes
+    if len(shifts) != len(axes):
+        raise ShapeError(f"roll: {len(shifts)} shifts along {len(axes)} axes", instead="one shift for each axis")
     return _roll(a, shift=shifts, axis=tuple(canonical_axis(i, type_of(a).ndim, "roll") for i in axes))

@@ -28,6 +28,7 @@ from ..._operands.checks import (
     check,
     check_one,
     hashable,
+    sequence,
     several,
     type_of,
     type_or_content_type,
@@ -205,9 +206,8 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """
     a = check_one("transpose", a)
     rank = type_of(a).ndim
-    order = (
-        tuple(range(rank - 1, -1, -1)) if axes is None else tuple(canonical_axis(i, rank, "transpose") for i in axes)
-    )
+    axes = range(rank)[::-1] if axes is None else sequence("transpose", "axes", axes)
+    order = tuple(canonical_axis(i, rank, "transpose") for i in axes)
     if len(order) != rank:
         raise ShapeError(f"transpose: {order} is no permutation of the {rank} axes of {type_of(a).short}")
     return _permuted(a, order)

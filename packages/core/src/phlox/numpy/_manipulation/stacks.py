@@ -9,7 +9,7 @@ from typing import Any
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, AxisError, ShapeError
-from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, type_of
+from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, sequence, type_of
 from ..._ops.structure.shape import as_array_or_tracer
 from ...typing import Array, ArrayLike, DTypeLike
 from .._creation.from_data import asarray
@@ -289,7 +289,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
         raise ShapeError(
             f"rot90 requires its first argument to have ndim at least two, but got first argument of {type_of(m).short}"
         )
-    first, second = canonical_axes(tuple(axes), type_of(m).ndim, "rot90")
+    first, second = canonical_axes(sequence("rot90", "axes", axes), type_of(m).ndim, "rot90")
     turns = integer("rot90", "k", k) % 4
     if turns == 1:
         return swapaxes(flip(m, second), first, second)

@@ -105,7 +105,7 @@ def _covariances(
             )
         arrays = [astype(x, dtype) for x in arrays]
     # A `y` of one row is one variable, whatever `rowvar` is.
-    rows = [_variables(function, x, rowvar or (i > 0 and type_of(x).shape[0] == 1)) for i, x in enumerate(arrays)]
+    rows = [_variables(function, x, rowvar or (i > 0 and type_of(x).shape[:1] == (1,))) for i, x in enumerate(arrays)]
     if type_of(rows[0]).shape[0] == 0:
         return zeros((0, 0))
     x = rows[0] if len(rows) == 1 else concatenate(rows)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..._api.devices.out_sharding import OutSharding, lay_out
-from ..._base.errors import ShapeError
+from ..._base.errors import OptionError, ShapeError
 from ..._base.strictness import composed
-from ..._operands.checks import check, check_one, integer, type_of
+from ..._operands.checks import check, check_one, integer, sequence, type_of
 from ..._operands.promotion import promote_inexact, to_dtype
 from ..._ops.structure.shape import as_array_or_tracer
 from ...typing import Array, ArrayLike
@@ -45,6 +45,7 @@ def histogram_bin_edges(
 
     Raises:
       ArgumentError: `bins` is neither an integer nor a vector.
+      OptionError: `range` is not a pair.
 
     >>> jnp.histogram_bin_edges(jnp.array([1.0, 5.0]), bins=2)
     Array([1., 3., 5.], dtype=float32)
@@ -56,7 +57,10 @@ def histogram_bin_edges(
         return as_array_or_tracer(to_dtype(bins, dtype))
     if range is None and 0 in type_of(a).shape:
         range = (0, 1)
-    low, high = (r.min(a), r.max(a)) if range is None else [to_dtype(x, dtype) for x in check("histogram", *range)]
+    ends = (r.min(a), r.max(a)) if range is None else check("histogram", *sequence("histogram", "range", range))
+    if len(ends) != 2:
+        raise OptionError(f"histogram: range={range!r}", instead="a pair of numbers")
+    low, high = (to_dtype(x, dtype) for x in ends)
     # Equal ends are moved apart by 1, as in NumPy, for bins that are not empty intervals.
     flat = equal(low, high)
     half = to_dtype(0.5, dtype)
