@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from ..._base.errors import ArgumentError
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, memoized, only
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, memoized, narrowed, only
 
 
 class _Answer:
@@ -118,16 +118,19 @@ def divided_call(
     more = [v for v in divided.residuals if v not in results]
     results |= {v: Var(outer(v)) for v in more}
     residuals = [results[v] for v in divided.residuals]
-    # What is saved need not be computed again.
+    first = divided.forward
+    first = first.replace(jaxpr=first.jaxpr.replace(outvars=[*outputs[: len(eqn.outvars)], *more]))
+    # What is saved need not be computed again. Saved values that nothing is computed from are no operands: others read
+    # them, if anything does.
     missing = [v not in residuals for v in eqn.outvars]
-
-    def half(closed: ClosedJaxpr, outvars: list[Any]) -> dict[str, Any]:
-        return {**eqn.params, "jaxpr": closed.replace(jaxpr=closed.jaxpr.replace(outvars=outvars))}
-
-    forward = half(divided.forward, [*outputs[: len(eqn.outvars)], *more])
-    recompute = half(divided.recompute, only(divided.recompute.jaxpr.outvars, missing))
+    keep = [*[True] * len(eqn.invars), *[False] * len(residuals)]
+    second, read = narrowed(divided.recompute, missing, keep)
     return (
-        eqn.replace(outvars=[*eqn.outvars, *(results[v] for v in more)], params=forward),
-        eqn.replace(invars=[*eqn.invars, *residuals], outvars=only(eqn.outvars, missing), params=recompute),
+        eqn.replace(outvars=[*eqn.outvars, *(results[v] for v in more)], params={**eqn.params, "jaxpr": first}),
+        eqn.replace(
+            invars=only([*eqn.invars, *residuals], read),
+            outvars=only(eqn.outvars, missing),
+            params={**eqn.params, "jaxpr": second},
+        ),
         residuals,
     )
