@@ -103,7 +103,7 @@ def divide(closed: ClosedJaxpr, policy: Policy, excepted: Collection[JaxprEqn] =
 
 
 def divided_call(
-    eqn: JaxprEqn, divided: Divided, num_carry: int, outer: Callable[[Var], Any]
+    eqn: JaxprEqn, divided: Divided, outer: Callable[[Var], Any], num_consts: int = 0, num_carry: int = 0
 ) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
     """The rule `divide` of a primitive whose parameter `jaxpr` was split into `divided`.
 
@@ -120,15 +120,15 @@ def divided_call(
     residuals = [results[v] for v in divided.residuals]
     first = divided.forward
     first = first.replace(jaxpr=first.jaxpr.replace(outvars=[*outputs[: len(eqn.outvars)], *more]))
-    # What is saved need not be computed again. Saved values that nothing is computed from are no operands: others read
-    # them, if anything does.
+    # What is saved need not be computed again. Values that nothing is computed from are no operands: an operand of the
+    # second half is stored. The constants and the carry of a loop keep their places.
     missing = [v not in residuals for v in eqn.outvars]
-    keep = [*[True] * len(eqn.invars), *[False] * len(residuals)]
-    second, read = narrowed(divided.recompute, missing, keep)
+    operands = [*eqn.invars, *residuals]
+    second, read = narrowed(divided.recompute, missing, [i < num_consts + num_carry for i in range(len(operands))])
     return (
         eqn.replace(outvars=[*eqn.outvars, *(results[v] for v in more)], params={**eqn.params, "jaxpr": first}),
         eqn.replace(
-            invars=only([*eqn.invars, *residuals], read),
+            invars=only(operands, read),
             outvars=only(eqn.outvars, missing),
             params={**eqn.params, "jaxpr": second},
         ),
