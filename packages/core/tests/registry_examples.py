@@ -290,8 +290,8 @@ def _calls() -> dict[str, list[Example]]:
     rule = Rule(lambda ps, ts: ([ps[0] ** 2], [2 * ps[0] * ts[0]]), "square_jvp")
     threefold_rule = Rule(lambda ps, ts: ([3.0 * ps[0]], [3.0 * ts[0]]), "threefold_jvp")
     square = _jaxpr(lambda a: a**2, x)
-    fwd = Rule(lambda ps, perturbed: ([ps[0] ** 2], [ps[0]]), "square_fwd")
-    bwd = Rule(lambda res, cts: [2 * res[0] * cts[0]], "square_bwd")
+    fwd = Rule(lambda ps, perturbed: ([ps[0] ** 2], [ps[0]], None), "square_fwd")
+    bwd = Rule(lambda form, res, cts: [2 * res[0] * cts[0]], "square_bwd")
     mesh = Mesh(np.array(phlox.devices()[:1]), ("i",))
     over = {"mesh": mesh, "manual": ("i",), "check_vma": False}
     part = PartitionSpec("i")

@@ -159,6 +159,16 @@ def test_default_and_keyword_arguments():
         both(lambda m, x, made=made: m.grad(lambda x: made(m)(x, y=3.0).sum())(x), X)
         both(lambda m, x, made=made: m.grad(lambda x: made(m)(y=3.0, x=x).sum())(x), X)
 
+    def named_only(m):
+        @m.custom_jvp
+        def scaled(x, *, y=2.0):
+            return x * y
+
+        scaled.defjvp(lambda primals, tangents: (scaled(*primals), 7 * tangents[0]))
+        return scaled
+
+    both(lambda m, x: (named_only(m)(x), m.jit(named_only(m))(x=x), m.grad(lambda x: named_only(m)(x).sum())(x)), X)
+
 
 def test_trees_and_integers():
     def f(m):

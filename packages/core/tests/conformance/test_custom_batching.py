@@ -256,6 +256,17 @@ def test_arguments_that_cannot_be_given_by_position():
             TypeError, match=begin + "The following keyword arguments could not be resolved to positions: z"
         ):
             called(m, 0.5, 0.1, z=1.0)()
+    both(lambda m, x: called(m, x, 2.0)(), X)
+
+
+def test_without_a_transformation_the_function_sees_and_returns_arrays():
+    def changed(m, x):
+        f = m.custom_batching.custom_vmap(lambda x: (x.at[0].set(5), x.astype("int32"), np.ones(2)))
+        f.def_vmap(lambda size, in_batched, x: (x, True))
+        return f(x)
+
+    both(changed, X)
+    both(lambda m, x: m.custom_batching.sequential_vmap(lambda x: x.at[0].set(5))(x), X)
 
 
 def test_decorators_on_one_another_have_all_methods():

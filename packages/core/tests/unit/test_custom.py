@@ -208,3 +208,38 @@ def test_printed_form_names_function_and_rule():
     text = str(phlox.make_jaxpr(lambda x: tripled(x, 2.0))(1.0))
     assert "fwd=tripled_fwd" in text
     assert "bwd=tripled_bwd" in text
+
+
+def _with_other_residuals():
+    """x * y, whose forward rule saves residuals of one number and another meaning if only x is differentiated."""
+    f = phlox.custom_vjp(lambda x, y: x * y)
+
+    def fwd(x, y):
+        residuals = {"both": (x.value, y.value)} if y.perturbed else {"one": (y.value * 10, x.value)}
+        return x.value * y.value, residuals
+
+    def bwd(residuals, ct):
+        if "one" in residuals:
+            return residuals["one"][0] * ct, None
+        x, y = residuals["both"]
+        return y * ct, x * ct
+
+    f.defvjp(fwd, bwd, symbolic_zeros=True)
+    return f
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        jit,
+        lambda f: jit(vmap(f)),
+        lambda f: jit(lambda x, y: phlox.lax.scan(lambda c, _: (f(c, y), None), x, None, length=1)[0]),
+    ],
+)
+def test_each_derivative_of_one_program_reads_its_own_residuals(transformed):
+    f, x, y = transformed(_with_other_residuals()), jnp.array([1.0, 2.0]), jnp.array([3.0, 3.0])
+    _, of_x = phlox.vjp(lambda x: f(x, y), x)
+    _, of_both = phlox.vjp(f, x, y)
+    np.testing.assert_array_equal(of_x(jnp.ones(2))[0], [30, 30])
+    np.testing.assert_array_equal(of_both(jnp.ones(2))[0], [3, 3])
+    np.testing.assert_array_equal(of_x(jnp.ones(2))[0], [30, 30])

@@ -38,6 +38,19 @@ def test_names_are_kept(capsys):
     assert saved(capsys, only, X) == ["f32[3] from the argument x", "f32[3] named 'inner'"]
 
 
+def test_in_a_jitted_function_only_what_is_read_again_is_kept(capsys):
+    def f(x):
+        inner = ad_checkpoint.checkpoint_name(jnp.exp(3 * x), "inner")
+        return jnp.sin(inner * jnp.cos(inner))
+
+    policy = checkpoint_policies.save_anything_except_these_names("inner")
+    kept = saved(capsys, checkpoint(lambda x: f(x).sum(), policy=policy), X)
+    assert kept == [f"f32[3] output of {name}" for name in ("exp", "cos", "sin", "cos")]
+    assert saved(capsys, checkpoint(lambda x: jit(f)(x).sum(), policy=policy), X) == kept
+    rows = checkpoint(lambda x: lax.scan(lambda c, y: (c, jit(f)(y)), 0.0, x)[1].sum(), policy=policy)
+    assert saved(capsys, rows, X) == ["f32[3] output of scan"] * len(kept)
+
+
 def test_a_deep_network_takes_less_memory():
     weights = np.stack([np.eye(64, dtype=np.float32)] * 40)
 

@@ -39,7 +39,7 @@ class custom_vmap(FunctionWithRules[..., Any]):
     ... def double_batch(axis_size, in_batched, xs):
     ...     return 2 * xs + 100, True
     >>> double(1.0), phlox.vmap(double)(jnp.arange(3.0))
-    (2.0, Array([100., 102., 104.], dtype=float32))
+    (Array(2., dtype=float32, weak_type=True), Array([100., 102., 104.], dtype=float32))
     """
 
     def __init__(self, fun: Callable[..., Any]):
@@ -68,9 +68,9 @@ class custom_vmap(FunctionWithRules[..., Any]):
         if self.vmap_rule is None:
             raise no_rule(self.fun, "custom_vmap", "batching rule", "def_vmap(rule)")
         args = positional(self.fun, args, kwargs, "custom_vmap")
-        # Without a transformation the rule has no part, and the function just runs.
+        # Without a transformation the rule has no part. The function sees and returns arrays, as when it is traced.
         if runs_at_once(current_trace.get(), args):
-            return self.fun(*args)
+            return arguments.as_arrays(self.fun(*arguments.as_arrays(args)))
         leaves, in_tree = operands_of("custom_vmap", self.fun, args)
         program = Staged("custom_vmap", name, self.fun, in_tree, [typeof(x) for x in leaves])
         rule = self._flat_rule(len(program.consts), in_tree, program.out_tree)

@@ -490,11 +490,9 @@ class custom_vjp(_Custom[P, R]):
         return not self.optimize_remat
 
     def _rules(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure, expected: OutType) -> list[Rule]:
-        # The forward rule writes the structure of its residuals here; the backward rule, which runs later, reads it.
-        residual_trees: list[Structure] = []
         in_avals = [typeof(x) for x in leaves]
-        fwd = self._flat_fwd(args, in_tree, expected, residual_trees)
-        bwd = self._flat_bwd(self._split(args)[0], in_tree, in_avals, expected, residual_trees)
+        fwd = self._flat_fwd(args, in_tree, expected)
+        bwd = self._flat_bwd(self._split(args)[0], in_tree, in_avals, expected)
         has_logs = getattr(self.bwd, "returns_logs", False)
         names = (arguments.fun_name(rule) for rule in (self.fwd, self.bwd) if rule is not None)
         return [Rule(rule, name, self.symbolic_zeros, has_logs) for rule, name in zip((fwd, bwd), names, strict=True)]
@@ -514,9 +512,7 @@ class custom_vjp(_Custom[P, R]):
             fwd = fwd._replace(call=_optimized(fwd.call, closed, consts))
         return _bind_call(custom_vjp_call, [*consts, *leaves], closed, len(consts), fwd=fwd, bwd=bwd)
 
-    def _flat_fwd(
-        self, args: Sequence[Any], in_tree: Structure, expected: OutType, residual_trees: list[Structure]
-    ) -> Callable[..., Any]:
+    def _flat_fwd(self, args: Sequence[Any], in_tree: Structure, expected: OutType) -> Callable[..., Any]:
         fwd, symbolic = self.fwd, self.symbolic_zeros
         assert fwd is not None
         rule_name = RuleName("fwd", arguments.fun_name(fwd), arguments.fun_name(self.fun))
@@ -524,7 +520,7 @@ class custom_vjp(_Custom[P, R]):
         # The rule lives as long as the Jaxpr that contains it. It must not keep the arguments of this call alive.
         args = [x if i in nondiff else None for i, x in enumerate(args)]
 
-        def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+        def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Structure]:
             inputs = [as_rule_argument(x) for x in primals]
             leaves = list(map(CustomVJPPrimal, inputs, perturbed)) if symbolic else inputs
             result = fwd(*self._fill(args, in_tree.unflatten(leaves)))
@@ -533,27 +529,20 @@ class custom_vjp(_Custom[P, R]):
             residuals, residual_tree = flatten_arrays(saved)
             arguments.check_outputs(fwd, result, [*outs, *residuals])
             expected.check(outs, tree, rule_name)
-            # Replaced and not appended: a rule may run again, under another transformation, with other residuals.
-            residual_trees[:] = [residual_tree]
-            return outs, residuals
+            return outs, residuals, residual_tree
 
         return run
 
     def _flat_bwd(
-        self,
-        fixed: list[Any],
-        in_tree: Structure,
-        in_avals: Sequence[ShapedArray],
-        expected: OutType,
-        residual_trees: list[Structure],
+        self, fixed: list[Any], in_tree: Structure, in_avals: Sequence[ShapedArray], expected: OutType
     ) -> Callable[..., Any]:
         bwd, name = self.bwd, arguments.fun_name(self.fun)
         assert bwd is not None
 
-        def run(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        def run(residual_tree: Structure, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             assert expected.tree is not None
             cotangent = expected.tree.unflatten(map(as_rule_argument, cotangents))
-            result = bwd(*fixed, residual_trees[0].unflatten(map(as_residual, residuals)), cotangent)
+            result = bwd(*fixed, residual_tree.unflatten(map(as_residual, residuals)), cotangent)
             # An example of the arguments tells how many cotangents there are, and their structures.
             example = blank(in_tree)
             if not isinstance(result, tuple | list) or len(result) != len(example):
@@ -574,9 +563,13 @@ class custom_vjp(_Custom[P, R]):
 def _optimized(forward: Callable[..., Any], fun: ClosedJaxpr, fun_consts: Sequence[Any]) -> Callable[..., Any]:
     """The forward rule as one operation, which is replaced by `fun` where the residuals are not used."""
 
-    def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+    def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:
+        form = None
+
         def flat(*xs: Any) -> list[Any]:
-            return [x for part in forward(xs, perturbed) for x in part]
+            nonlocal form
+            outs, residuals, form = forward(xs, perturbed)
+            return [*outs, *residuals]
 
         jaxpr, consts = stage(flat, [typeof(x) for x in primals], name=fun.jaxpr.name)
         results = remat_opt.bind(
@@ -590,6 +583,6 @@ def _optimized(forward: Callable[..., Any], fun: ClosedJaxpr, fun_consts: Sequen
             num_consts=len(consts),
         )
         count = len(fun.out_avals)
-        return results[:count], results[count:]
+        return results[:count], results[count:], form
 
     return run

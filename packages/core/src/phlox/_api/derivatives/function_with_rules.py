@@ -54,7 +54,7 @@ def positional(
     if signature is None:
         if not kwargs:
             return args
-        unresolved = kwargs
+        unresolved = list(kwargs)
     else:
         # Nothing has to be matched: this is the usual call.
         if not kwargs and len(args) == len(signature.parameters):
@@ -64,9 +64,10 @@ def positional(
         except TypeError as error:
             raise ArgumentError(f"{_unresolved(fun, decorator)}\n{error}") from error
         bound.apply_defaults()
-        if not bound.kwargs:
+        # Parameters that take names only keep their defaults, which the function fills in itself.
+        unresolved = [name for name in bound.kwargs if name in kwargs]
+        if not unresolved:
             return bound.args
-        unresolved = bound.kwargs
     raise DerivativeError(
         f"{_unresolved(fun, decorator)}\nThe following keyword arguments could not be resolved to positions: "
         f"{', '.join(sorted(unresolved))}",

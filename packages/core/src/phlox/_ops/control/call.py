@@ -49,7 +49,7 @@ def _jit_lower(f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, inline:
 
 
 def _jit_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
-    return divided_call(eqn, divide(eqn.params["jaxpr"], policy), 0, lambda v: v.aval)
+    return divided_call(eqn, divide(eqn.params["jaxpr"], policy), lambda v: v.aval)
 
 
 def without_calls(closed: ClosedJaxpr) -> ClosedJaxpr:

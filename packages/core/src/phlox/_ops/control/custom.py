@@ -30,7 +30,11 @@ from .once import program_rules
 class Rule(NamedTuple):
     """A user's derivative rule as a flat function, and its name.
 
-    It may return `Zero` among its tangents or cotangents, and receives `Zero` ones if `symbolic_zeros` is true. A
+    A forward rule is called with the primals and, for each, whether it is differentiated. It returns (results,
+    residuals, form). A backward rule is called with a form, residuals and cotangents. A form says how the residuals are
+    to be read: the same rule may save others for each derivative.
+
+    A rule may return `Zero` among its tangents or cotangents, and receives `Zero` ones if `symbolic_zeros` is true. A
     backward rule with `has_logs` also gives logs to the caller of the backward pass.
     """
 
@@ -351,7 +355,8 @@ def custom_vjp_forward(
     fwd: Rule, bwd: Rule, primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
     """Outputs, and their tangents by `custom_lin`, which can be transposed and not evaluated."""
-    outs, residuals = fwd.call(primals, [type(t) is not Zero for t in tangents])
+    outs, residuals, form = fwd.call(primals, [type(t) is not Zero for t in tangents])
+    bwd = bwd._replace(call=partial(bwd.call, form))
     avals = [typeof(out).tangent() for out in outs]
     # `custom_lin` takes arrays. The forward rule has been told which tangents are zero.
     tangents = [instantiate(t) for t in tangents]
@@ -369,42 +374,42 @@ def _custom_vjp_batch(
     num_consts: int,
 ) -> tuple[list[Any], list[Dim]]:
     in_dims = list(dims[num_consts:])
-    # Filled by the forward rule, which runs before the backward rule needs them.
-    residual_dims: list[Dim] = []
+    count = len(call_jaxpr.out_avals)
 
-    def by_rule(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Dim], int]:
-        count = 0
+    def by_rule(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Dim], Any]:
+        form = None
 
         def both(*xs: Any) -> list[Any]:
-            nonlocal count
-            outs, residuals = fwd.call(xs, perturbed)
-            count = len(outs)
+            nonlocal form
+            outs, residuals, form = fwd.call(xs, perturbed)
             return [*outs, *residuals]
 
-        return *run_batched(both, axis, primals, in_dims), count
+        return *run_batched(both, axis, primals, in_dims), form
 
     def dims_by_rule(*primals: Any) -> list[Dim]:
-        _, rule_dims, count = by_rule(primals, [True] * len(primals))
-        return rule_dims[:count]
+        return by_rule(primals, [True] * len(primals))[1][:count]
 
     batched_function = _BatchedFunction(axis, args, dims, num_consts, call_jaxpr, dims_by_rule)
 
-    def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
-        results, rule_dims, count = by_rule(primals, perturbed)
-        residual_dims[:] = rule_dims[count:]
+    def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:
+        results, rule_dims, form = by_rule(primals, perturbed)
         out_dims = batched_function.update_dims(rule_dims[:count], "fwd", fwd.name)
         placed = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results, rule_dims, out_dims, strict=False)]
-        return placed, results[count:]
+        return placed, results[count:], (form, rule_dims[count:])
+
+    def batched_bwd(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        inner_form, residual_dims = form
+        inner = partial(bwd.call, inner_form)
+        return _batched_bwd(inner, axis, residual_dims, batched_function.dims, in_dims, residuals, cotangents)
 
     program = batched_function.program
-    bwd = bwd._replace(call=partial(_batched_bwd, bwd, axis, residual_dims, batched_function.dims, in_dims))
-    rules = {"fwd": fwd._replace(call=batched_fwd), "bwd": bwd}
+    rules = {"fwd": fwd._replace(call=batched_fwd), "bwd": bwd._replace(call=batched_bwd)}
     outs = _bind(custom_vjp_call, program, args, num_consts, (), **rules)
     return outs, batched_function.settle_dims()
 
 
 def _batched_bwd(
-    bwd: Rule,
+    bwd: Callable[..., Sequence[Any]],
     axis: BatchAxis,
     residual_dims: Sequence[Dim],
     cotangent_dims: Sequence[Dim],
@@ -412,10 +417,10 @@ def _batched_bwd(
     residuals: Sequence[Any],
     cotangents: Sequence[Any],
 ) -> list[Any]:
-    """The backward rule on a batch. The dims are lists that may change until it runs."""
+    """The backward rule ``bwd(residuals, cotangents)`` on a batch."""
     count = len(residuals)
     results, dims = _run_batched(
-        lambda *xs: bwd.call(xs[:count], xs[count:]),
+        lambda *xs: bwd(xs[:count], xs[count:]),
         axis,
         [*residuals, *cotangents],
         [*residual_dims, *cotangent_dims],
@@ -437,13 +442,13 @@ def _custom_vjp_checked(
     program, tree = checks.program(call_jaxpr, [typeof(x) for x in args], num_consts)
     consts, leaves, width = args[:num_consts], checks.leaves, tree.num_leaves
 
-    def checked_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+    def checked_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:
         after = eval_jaxpr(program.jaxpr, program.consts, *consts, *primals)[:width]
-        outs, residuals = fwd.call(primals[len(leaves) :], perturbed[len(leaves) :])
-        return [*after, *outs], residuals
+        outs, residuals, form = fwd.call(primals[len(leaves) :], perturbed[len(leaves) :])
+        return [*after, *outs], residuals, form
 
-    def checked_bwd(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        return [*(Zero(typeof(x).tangent()) for x in leaves), *bwd.call(residuals, cotangents[width:])]
+    def checked_bwd(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return [*(Zero(typeof(x).tangent()) for x in leaves), *bwd.call(form, residuals, cotangents[width:])]
 
     rules = {"fwd": fwd._replace(call=checked_fwd), "bwd": bwd._replace(call=checked_bwd)}
     outs = _bind(custom_vjp_call, program, args, num_consts, leaves, **rules)
@@ -457,17 +462,20 @@ def _custom_vjp_masked(
     program = mask_after_constants(call_jaxpr, typeof(mask), num_consts)
     width = len(call_jaxpr.out_avals)
 
-    def masked_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+    def masked_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:
+        form = None
+
         def both(*xs: Any) -> list[Any]:
-            outs, residuals = fwd.call(xs, perturbed[1:])
+            nonlocal form
+            outs, residuals, form = fwd.call(xs, perturbed[1:])
             return [*outs, *residuals]
 
         results = run_masked(primals[0], both, *primals[1:])
-        return results[:width], [primals[0], *results[width:]]
+        return results[:width], [primals[0], *results[width:]], form
 
-    def masked_bwd(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    def masked_bwd(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         count = len(residuals) - 1
-        both = lambda *xs: bwd.call(xs[:count], xs[count:])  # noqa: E731
+        both = lambda *xs: bwd.call(form, xs[:count], xs[count:])  # noqa: E731
         return [Zero(typeof(mask).tangent()), *run_masked(residuals[0], both, *residuals[1:], *cotangents)]
 
     rules = {"fwd": fwd._replace(call=masked_fwd), "bwd": bwd._replace(call=masked_bwd)}
@@ -528,7 +536,7 @@ def _lin_batch(
     out_avals: Sequence[ShapedArray],
 ) -> tuple[list[Any], list[Dim]]:
     wide = tuple(axis.wider(a, 0) for a in out_avals)
-    bwd = bwd._replace(call=partial(_batched_bwd, bwd, axis, dims[:num_res], (0,) * len(wide), dims[num_res:]))
+    bwd = bwd._replace(call=partial(_batched_bwd, bwd.call, axis, dims[:num_res], (0,) * len(wide), dims[num_res:]))
     return custom_lin.bind(*args, bwd=bwd, num_res=num_res, out_avals=wide), [0] * len(wide)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from ..._base.errors import ArgumentError
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, memoized, only
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, memoized, narrowed, only
 
 
 class _Answer:
@@ -103,7 +103,7 @@ def divide(closed: ClosedJaxpr, policy: Policy, excepted: Collection[JaxprEqn] =
 
 
 def divided_call(
-    eqn: JaxprEqn, divided: Divided, num_carry: int, outer: Callable[[Var], Any]
+    eqn: JaxprEqn, divided: Divided, outer: Callable[[Var], Any], num_consts: int = 0, num_carry: int = 0
 ) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
     """The rule `divide` of a primitive whose parameter `jaxpr` was split into `divided`.
 
@@ -118,16 +118,19 @@ def divided_call(
     more = [v for v in divided.residuals if v not in results]
     results |= {v: Var(outer(v)) for v in more}
     residuals = [results[v] for v in divided.residuals]
-    # What is saved need not be computed again.
+    first = divided.forward
+    first = first.replace(jaxpr=first.jaxpr.replace(outvars=[*outputs[: len(eqn.outvars)], *more]))
+    # What is saved need not be computed again. Values that nothing is computed from are no operands: an operand of the
+    # second half is stored. The constants and the carry of a loop keep their places.
     missing = [v not in residuals for v in eqn.outvars]
-
-    def half(closed: ClosedJaxpr, outvars: list[Any]) -> dict[str, Any]:
-        return {**eqn.params, "jaxpr": closed.replace(jaxpr=closed.jaxpr.replace(outvars=outvars))}
-
-    forward = half(divided.forward, [*outputs[: len(eqn.outvars)], *more])
-    recompute = half(divided.recompute, only(divided.recompute.jaxpr.outvars, missing))
+    operands = [*eqn.invars, *residuals]
+    second, read = narrowed(divided.recompute, missing, [i < num_consts + num_carry for i in range(len(operands))])
     return (
-        eqn.replace(outvars=[*eqn.outvars, *(results[v] for v in more)], params=forward),
-        eqn.replace(invars=[*eqn.invars, *residuals], outvars=only(eqn.outvars, missing), params=recompute),
+        eqn.replace(outvars=[*eqn.outvars, *(results[v] for v in more)], params={**eqn.params, "jaxpr": first}),
+        eqn.replace(
+            invars=only(operands, read),
+            outvars=only(eqn.outvars, missing),
+            params={**eqn.params, "jaxpr": second},
+        ),
         residuals,
     )

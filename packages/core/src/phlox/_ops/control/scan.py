@@ -476,8 +476,9 @@ def _scan_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, lis
     """Saved values of a step become scanned results. Loop-invariant values are not saved, but computed in both halves,
     because they would be stored once for each step."""
     step, params = eqn.params["jaxpr"], eqn.params
-    divided = divide(step, policy, excepted=set(_invariant(step.jaxpr, params["num_consts"])[1]))
-    return divided_call(eqn, divided, params["num_carry"], lambda v: v.aval.with_axis(0, params["length"]))
+    num_consts, num_carry = params["num_consts"], params["num_carry"]
+    divided = divide(step, policy, excepted=set(_invariant(step.jaxpr, num_consts)[1]))
+    return divided_call(eqn, divided, lambda v: v.aval.with_axis(0, params["length"]), num_consts, num_carry)
 
 
 # --- vmap -----------------------------------------------------------------------------------------------
