@@ -12,7 +12,6 @@ from .._operands.checks import check, several, type_of
 from .._operands.products import contract
 from .._operands.promotion import promote_dtypes, to_dtype
 from .._ops.linalg import algorithms as _algorithms, dot as _dot
-from .._ops.linalg.dot import PrecisionLike
 from ..typing import Array, ArrayLike, DTypeLike
 
 Ints = Sequence[int]
@@ -153,3 +152,6 @@ Precision = _dot.Precision
 DotAlgorithm = _algorithms.DotAlgorithm
 DotAlgorithmPreset = _algorithms.DotAlgorithmPreset
 DotDimensionNumbers = _dot.DotDimensionNumbers
+PrecisionLike = (
+    str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset | None
+)

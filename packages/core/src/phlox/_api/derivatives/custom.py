@@ -364,6 +364,7 @@ class custom_vjp(_Custom[P, R]):
     bwd: Callable[..., Any] | None = None
     symbolic_zeros: bool = False
     optimize_remat: bool = False
+    generic_batching: bool = False
 
     def defvjp(
         self,
@@ -371,6 +372,7 @@ class custom_vjp(_Custom[P, R]):
         bwd: Callable[..., Any],
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
+        generic_batching: bool = False,
     ) -> None:
         """Sets the forward and the backward rule.
 
@@ -381,6 +383,9 @@ class custom_vjp(_Custom[P, R]):
             to be zero.
           optimize_remat: under `checkpoint`, run the function instead of `fwd` where only the result is needed; for
             rules that run as one operation, such as a custom call, of which unused parts cannot be eliminated.
+          generic_batching: under `vmap`, where all examples share a result and `bwd` returns a cotangent of each
+            example for an argument that they share, the first example gets the whole cotangent of the result; without
+            it a `DerivativeError` is raised. Where `fwd` maps a result that `fun` does not, the first example's counts.
 
         Returns:
           None.
@@ -397,6 +402,7 @@ class custom_vjp(_Custom[P, R]):
             raise UnsupportedError("defvjp: optimize_remat and symbolic_zeros do not go together")
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
+        self.generic_batching = generic_batching
 
     def defvjp_with_logs(
         self,
@@ -404,6 +410,7 @@ class custom_vjp(_Custom[P, R]):
         bwd: Callable[..., Any],
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
+        generic_batching: bool = False,
     ) -> None:
         """As `defvjp`, for a backward rule that returns a pair (cotangents, logs).
 
@@ -418,7 +425,7 @@ class custom_vjp(_Custom[P, R]):
         """
         from .logs import returns_logs  # few rules have logs or accumulators
 
-        self.defvjp(fwd, returns_logs(bwd), symbolic_zeros, optimize_remat)
+        self.defvjp(fwd, returns_logs(bwd), symbolic_zeros, optimize_remat, generic_batching)
 
     def defvjp_with_accums(
         self,
@@ -426,6 +433,7 @@ class custom_vjp(_Custom[P, R]):
         bwd: Callable[..., Any],
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
+        generic_batching: bool = False,
     ) -> None:
         """As `defvjp`, for a backward rule that adds the cotangents to accumulators.
 
@@ -439,9 +447,16 @@ class custom_vjp(_Custom[P, R]):
         """
         from .backward_rules import with_accumulators
 
-        self.defvjp(*with_accumulators(fwd, bwd, self.nondiff_argnums), symbolic_zeros, optimize_remat)
+        rules = with_accumulators(fwd, bwd, self.nondiff_argnums)
+        self.defvjp(*rules, symbolic_zeros, optimize_remat, generic_batching)
 
-    def defremat(self, fwd: Callable[..., Any], rem: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+    def defremat(
+        self,
+        fwd: Callable[..., Any],
+        rem: Callable[..., Any],
+        bwd: Callable[..., Any],
+        generic_batching: bool = False,
+    ) -> None:
         """Sets rules of which the second recomputes residuals.
 
         ``rem(residuals, *args) -> (out, residuals for bwd)`` runs after `fwd`. Rules that `defvjp` has set stay.
@@ -454,9 +469,15 @@ class custom_vjp(_Custom[P, R]):
         from .backward_rules import with_recomputation
 
         if self.fwd is None:
-            self.defvjp(with_recomputation(fwd, rem), bwd)
+            self.defvjp(with_recomputation(fwd, rem), bwd, generic_batching=generic_batching)
 
-    def defremat_with_logs(self, fwd: Callable[..., Any], rem: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+    def defremat_with_logs(
+        self,
+        fwd: Callable[..., Any],
+        rem: Callable[..., Any],
+        bwd: Callable[..., Any],
+        generic_batching: bool = False,
+    ) -> None:
         """As `defremat`, for a backward rule that returns a pair (cotangents, logs), as of `defvjp_with_logs`.
 
         >>> f = phlox.custom_vjp(jnp.sin)
@@ -468,7 +489,7 @@ class custom_vjp(_Custom[P, R]):
         """
         from .logs import returns_logs
 
-        self.defremat(fwd, rem, returns_logs(bwd))
+        self.defremat(fwd, rem, returns_logs(bwd), generic_batching)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
@@ -495,7 +516,8 @@ class custom_vjp(_Custom[P, R]):
         bwd = self._flat_bwd(self._split(args)[0], in_tree, in_avals, expected)
         has_logs = getattr(self.bwd, "returns_logs", False)
         names = (arguments.fun_name(rule) for rule in (self.fwd, self.bwd) if rule is not None)
-        return [Rule(rule, name, self.symbolic_zeros, has_logs) for rule, name in zip((fwd, bwd), names, strict=True)]
+        options = self.symbolic_zeros, has_logs, self.generic_batching
+        return [Rule(rule, name, *options) for rule, name in zip((fwd, bwd), names, strict=True)]
 
     def _differentiate(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
         expected = OutType()
@@ -537,11 +559,13 @@ class custom_vjp(_Custom[P, R]):
         self, fixed: list[Any], in_tree: Structure, in_avals: Sequence[ShapedArray], expected: OutType
     ) -> Callable[..., Any]:
         bwd, name = self.bwd, arguments.fun_name(self.fun)
+        symbolic = self.symbolic_zeros
         assert bwd is not None
 
         def run(residual_tree: Structure, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             assert expected.tree is not None
-            cotangent = expected.tree.unflatten(map(as_rule_argument, cotangents))
+            arrays = cotangents if symbolic else map(instantiate, cotangents)
+            cotangent = expected.tree.unflatten(map(as_rule_argument, arrays))
             result = bwd(*fixed, residual_tree.unflatten(map(as_residual, residuals)), cotangent)
             # An example of the arguments tells how many cotangents there are, and their structures.
             example = blank(in_tree)

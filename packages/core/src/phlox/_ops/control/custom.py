@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from ..._base.errors import DerivativeError, UnexpectedTracerError
+from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, axes_used, hoisted
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
@@ -19,12 +20,13 @@ from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
 from ..._trace.staging import stage
 from ..._trace.trace import recorder, typeof
-from ..._transform.array_operations import Zero, instantiate, sum_axes
+from ..._transform.array_operations import Zero, instantiate, move_axis, sum_axes
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from ..._transform.jaxprs import batch_jaxpr
 from ..._transform.transpose import backward_pass
 from .masked import mask_after_constants, run_masked
 from .once import program_rules
+from .rows import row_at, with_rows, zero_array
 
 
 class Rule(NamedTuple):
@@ -34,17 +36,19 @@ class Rule(NamedTuple):
     residuals, form). A backward rule is called with a form, residuals and cotangents. A form says how the residuals are
     to be read: the same rule may save others for each derivative.
 
-    A rule may return `Zero` among its tangents or cotangents, and receives `Zero` ones if `symbolic_zeros` is true. A
-    backward rule with `has_logs` also gives logs to the caller of the backward pass.
+    A rule may return `Zero` among its tangents or cotangents. Backward rules receive `Zero` ones, those of `custom_jvp`
+    if `symbolic_zeros` is true. A backward rule with `has_logs` also gives logs to the caller of the backward pass; one
+    with `generic_batching` may be called for a batch whose examples share a result, see `_batched_bwd`.
     """
 
     call: Callable[..., Any]
     name: str
     symbolic_zeros: bool = False
     has_logs: bool = False
+    generic_batching: bool = False
 
     def inputs(self, tangents: Sequence[Any]) -> list[Any]:
-        """The tangents or cotangents as the rule takes them: with `Zero`, or with arrays of zeros in its place."""
+        """The tangents as the rule takes them: with `Zero`, or with arrays of zeros in its place."""
         return list(tangents) if self.symbolic_zeros else [instantiate(t) for t in tangents]
 
     def __str__(self) -> str:
@@ -387,19 +391,25 @@ def _custom_vjp_batch(
         return *run_batched(both, axis, primals, in_dims), form
 
     def dims_by_rule(*primals: Any) -> list[Dim]:
+        if bwd.generic_batching:  # the function decides which results are shared
+            return [None] * count
         return by_rule(primals, [True] * len(primals))[1][:count]
 
     batched_function = _BatchedFunction(axis, args, dims, num_consts, call_jaxpr, dims_by_rule)
 
     def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:
         results, rule_dims, form = by_rule(primals, perturbed)
+        if bwd.generic_batching:
+            for i, dim in enumerate(batched_function.dims):
+                if dim is None and (rule_dim := rule_dims[i]) is not None:
+                    results[i], rule_dims[i] = row_at(move_axis(results[i], rule_dim, 0), 0), None
         out_dims = batched_function.update_dims(rule_dims[:count], "fwd", fwd.name)
         placed = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results, rule_dims, out_dims, strict=False)]
         return placed, results[count:], (form, rule_dims[count:])
 
     def batched_bwd(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         inner_form, residual_dims = form
-        inner = partial(bwd.call, inner_form)
+        inner = bwd._replace(call=partial(bwd.call, inner_form))
         return _batched_bwd(inner, axis, residual_dims, batched_function.dims, in_dims, residuals, cotangents)
 
     program = batched_function.program
@@ -409,7 +419,7 @@ def _custom_vjp_batch(
 
 
 def _batched_bwd(
-    bwd: Callable[..., Sequence[Any]],
+    bwd: Rule,
     axis: BatchAxis,
     residual_dims: Sequence[Dim],
     cotangent_dims: Sequence[Dim],
@@ -417,15 +427,37 @@ def _batched_bwd(
     residuals: Sequence[Any],
     cotangents: Sequence[Any],
 ) -> list[Any]:
-    """The backward rule ``bwd(residuals, cotangents)`` on a batch."""
+    """The backward rule ``bwd(residuals, cotangents)`` on a batch.
+
+    The cotangent of a result that all examples share is one for all of them: what the rule makes of it for each example
+    must not be summed over the batch. With `generic_batching` the first example gets the whole of it, the others zero.
+    """
     count = len(residuals)
-    results, dims = _run_batched(
-        lambda *xs: bwd(xs[:count], xs[count:]),
-        axis,
-        [*residuals, *cotangents],
-        [*residual_dims, *cotangent_dims],
-    )
+
+    def run(cotangents: Sequence[Any], cotangent_dims: Sequence[Dim]) -> tuple[list[Any], list[Dim]]:
+        dims = [*residual_dims, *cotangent_dims]
+        return _run_batched(lambda *xs: bwd.call(xs[:count], xs[count:]), axis, [*residuals, *cotangents], dims)
+
+    results, dims = run(cotangents, cotangent_dims)
+    shares = [d is None and type(ct) is not Zero for ct, d in zip(cotangents, cotangent_dims, strict=True)]
+    if any(shares) and any(d is not None and w is None for d, w in zip(dims, in_dims, strict=True)):
+        if not bwd.generic_batching:
+            raise DerivativeError(
+                f"under vmap, all examples share a result of the custom_vjp function behind {bwd.name}, and {bwd.name} "
+                "returns a cotangent of each example for an argument that they share: their sum would count the "
+                "cotangent of the result once for each example",
+                instead="defvjp(..., generic_batching=True), where the first example gets that cotangent",
+            )
+        pairs = list(zip(cotangents, cotangent_dims, shares, strict=True))
+        cotangents = [_of_first_example(ct, axis.size) if shared else ct for ct, _, shared in pairs]
+        results, dims = run(cotangents, [0 if shared else d for _, d, shared in pairs])
     return [_cotangent_of(x, d, w, axis.size) for x, d, w in zip(results, dims, in_dims, strict=True)]
+
+
+def _of_first_example(cotangent: Any, size: int) -> Any:
+    """The cotangents of all examples: `cotangent` for the first, and zeros."""
+    aval = typeof(cotangent)
+    return with_rows(zero_array(aval.with_axis(0, size)), [cotangent], dtypes.int32.type(0))
 
 
 def _cotangent_of(cotangent: Any, dim: Dim, in_dim: Dim, size: int) -> Any:
@@ -524,7 +556,7 @@ def _lin_transpose(
 ) -> list[Any]:
     # The residuals are values, and only the tangents are linear: these get the cotangents that the user's rule returns.
     residuals = args[:num_res]
-    return [None] * num_res + list(bwd.call(residuals, bwd.inputs(cotangents)))
+    return [None] * num_res + list(bwd.call(residuals, cotangents))
 
 
 def _lin_batch(
@@ -536,7 +568,7 @@ def _lin_batch(
     out_avals: Sequence[ShapedArray],
 ) -> tuple[list[Any], list[Dim]]:
     wide = tuple(axis.wider(a, 0) for a in out_avals)
-    bwd = bwd._replace(call=partial(_batched_bwd, bwd.call, axis, dims[:num_res], (0,) * len(wide), dims[num_res:]))
+    bwd = bwd._replace(call=partial(_batched_bwd, bwd, axis, dims[:num_res], (0,) * len(wide), dims[num_res:]))
     return custom_lin.bind(*args, bwd=bwd, num_res=num_res, out_avals=wide), [0] * len(wide)
 
 
