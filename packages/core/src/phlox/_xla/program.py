@@ -46,7 +46,7 @@ from .sharding import (
     type_with_sharding,
 )
 from .signals import RunChecks, may_rerun, required_checks
-from .text import Module, quoted, unreduced_text
+from .text import Module, axis_text, quoted, unreduced_text
 from .transfer import result_handler
 from .vector_width import vector_options
 
@@ -577,7 +577,7 @@ def spec_text(module: Module, mesh: Mesh | AbstractMesh, spec: PartitionSpec, nd
     entries = (*spec, *((None,) * (ndim - len(spec))))
     dims = [
         # "?" leaves the axis open for the partitioner to split.
-        "?" if entry is UNCONSTRAINED else ", ".join(quoted(str(axis)) for axis in axes_of(entry))
+        "?" if entry is UNCONSTRAINED else ", ".join(map(axis_text, axes_of(entry)))
         for entry in entries
     ]
     return f"@{symbol}, [{', '.join(f'{{{dim}}}' for dim in dims)}]{unreduced_text(mesh, reductions_in(spec))}"
