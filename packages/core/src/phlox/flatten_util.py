@@ -42,8 +42,10 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Any], Any]]:
         return jnp.zeros(0, jnp.float32), _Unravel(tree, (), None)
     avals = tuple(typeof(x) for x in leaves)
     dtype, _ = promote(tuple((a.dtype, False) for a in avals))
-    flat = jnp.concatenate([jnp.ravel(to_dtype(x, dtype)) for x in leaves])
-    return flat, _Unravel(tree, avals, dtype)
+    unravel = _Unravel(tree, avals, dtype)
+    # Leaves of one dtype stay as they are: those that are all weakly typed give a weakly typed vector.
+    rows = [jnp.ravel(to_dtype(x, dtype) if unravel.is_mixed else x) for x in leaves]
+    return jnp.concatenate(rows), unravel
 
 
 class _Unravel:
@@ -51,10 +53,12 @@ class _Unravel:
     jitted function with one as static argument is traced only once.
     """
 
-    __slots__ = ("avals", "dtype", "tree")
+    __slots__ = ("avals", "dtype", "is_mixed", "tree")
 
     def __init__(self, tree: PyTreeDef, avals: tuple[ShapedArray, ...], dtype: Any):
         self.tree, self.avals, self.dtype = tree, avals, dtype
+        #: whether the leaves have several dtypes
+        self.is_mixed = any(a.dtype != dtype for a in avals)
 
     def __call__(self, vector: Any) -> Any:
         vector = jnp.asarray(vector)
@@ -65,8 +69,7 @@ class _Unravel:
                 instead=f"a vector of shape {(size,)}",
                 shapes=[(size,), vector.shape],
             )
-        mixed = any(a.dtype != self.dtype for a in self.avals)
-        if mixed and vector.dtype != self.dtype:
+        if self.is_mixed and vector.dtype != self.dtype:
             raise DtypeError(
                 f"unravel was given an array of dtype {vector.dtype}, but expected dtype {self.dtype}, as its "
                 "leaves have several",
@@ -75,7 +78,7 @@ class _Unravel:
         parts, start = [], 0
         for aval in self.avals:
             part = vector[start : start + aval.size].reshape(aval.shape)
-            parts.append(part.astype(aval.dtype) if mixed else part)
+            parts.append(part.astype(aval.dtype) if self.is_mixed else part)
             start += aval.size
         return self.tree.unflatten(parts)
 

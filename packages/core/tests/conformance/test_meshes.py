@@ -191,7 +191,10 @@ def axes_of_types(m):
         b = m.jit(lambda x: m.sharding.auto_axes(lambda x: x.T @ x)(x, out_sharding=m.P()))(x)
     with m.set_mesh(mesh(m)):
         c = m.sharding.explicit_axes(lambda x: x * 2, in_sharding=m.P("x"))(X)
-    return placed(a), placed(b), c
+    # Without a context the mesh is that of the result's sharding.
+    y = m.device_put(X, m.NamedSharding(explicit, m.P("x", "y")))
+    d = m.sharding.auto_axes(lambda y: y @ y.T, out_sharding=m.NamedSharding(explicit, m.P("x", None)))(y)
+    return placed(a), placed(b), c, placed(d)
 
 
 def shardings_of_jit(m):

@@ -406,6 +406,13 @@ def test_symbolic_shapes_like_another(text):
     assert str(mine) == str(theirs)
 
 
+@pytest.mark.parametrize("text", ["a, 4", "a, 3, ...", "_, 5"])
+def test_symbolic_shapes_with_another_length(text):
+    for m in (phlox, jax):
+        with pytest.raises(ValueError):
+            m.export.symbolic_shape(text, like=(2, 7))
+
+
 @pytest.mark.parametrize("text", ["a b", "a // 2", "a,, b", "1.5", "_", "f(a)"])
 def test_symbolic_shapes_that_cannot_be_read(text):
     for m in (phlox, jax):

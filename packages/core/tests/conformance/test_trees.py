@@ -182,6 +182,10 @@ def test_transpose_and_broadcast():
     alike(lambda m: m.tree.broadcast(7, {"a": 0, "b": (0, None)}))
     alike(lambda m: m.tree.broadcast([1, 2], [0, 0, 0]))
     alike(lambda m: m.tree_util.tree_broadcast((1, None), ((0, 0), None)))
+    alike(lambda m: m.tree.broadcast((1, {"c": 2}), ((0, 0), {"a": 0, "b": 0}), is_leaf=lambda x: isinstance(x, dict)))
+    alike(lambda m: m.tree.broadcast([7, 3], [None, 2], is_leaf=lambda x: x is None))
+    for inner in ((), None, [], {"a": None}):
+        alike(lambda m, inner=inner: m.tree.transpose(m.tree.structure([0, 0]), None, [inner, inner]))
     alike(lambda m: str(m.tree_util.treedef_tuple([m.tree.structure([0]), m.tree.structure({"a": 0})])))
 
 
@@ -316,6 +320,10 @@ RAVELLED = [
     {},
     np.float32(2),
     [None, (np.ones(2, bool),)],
+    [1, {"a": 2}],
+    2.5,
+    (1.5, np.float64(2)),
+    [True, False],
 ]
 
 

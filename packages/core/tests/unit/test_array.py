@@ -4,6 +4,7 @@ import copy
 import inspect
 import math
 import pickle
+import warnings
 
 import ml_dtypes
 import numpy as np
@@ -66,6 +67,8 @@ def test_printing():
     assert str(jnp.arange(3)) == "[0 1 2]"
     key = phlox.random.key(1)
     assert repr(key) == str(key) == f"{key}" == "Array((), dtype=key<fry>) overlaying:\n[0 1]"
+    with pytest.raises(TypeError, match="format"):
+        f"{key:>80}"
     long = repr(jnp.arange(30) * 1000)
     assert all(len(line) <= 80 for line in long.split("\n"))
 
@@ -189,6 +192,51 @@ def test_sixty_four_bit_mode():
     with pytest.raises(OverflowError):
         jnp.array(2**40)
     assert jnp.ones(3).dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_arrays_of_64_bits_outside_of_64_bit_mode(dtype):
+    """They keep their dtype in functions whose numbers are not the user's, and without a warning about a dtype."""
+    with phlox.enable_x64(True):
+        x = jnp.arange(3).astype(dtype)
+    values = np.arange(3).astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        results = {
+            "mean": (jnp.mean(x), 1),
+            "average": (jnp.average(x), 1),
+            "var": (jnp.var(x), 2 / 3),
+            "std of some": (jnp.std(x, where=values != 1), 1),
+            "linspace": (jnp.linspace(x[0], x[1], 3), [0, 0.5, 1]),
+            "unique": (jnp.unique(x), values),
+            "round": (jnp.round(x), values),
+            "convolve": (jnp.convolve(x, x), np.convolve(values, values)),
+            "logaddexp": (jnp.logaddexp(x, x), values + np.log(2)),
+            "sinc": (jnp.sinc(x), np.sinc(np.arange(3))),
+        }
+    for name, (result, expected) in results.items():
+        assert result.dtype == (np.float64 if name in ("var", "std of some") else dtype), name
+        np.testing.assert_allclose(result, expected, rtol=1e-14, atol=1e-15, err_msg=name)
+
+
+def test_integers_of_64_bits_outside_of_64_bit_mode():
+    with phlox.enable_x64(True):
+        x = jnp.asarray([2**40, -7, 9])
+        y = jnp.asarray([3, 2, -2])
+    assert (x // y).tolist() == [2**40 // 3, -4, -5] and (x // y).dtype == np.int64
+    assert jnp.unique(x).tolist() == [-7, 9, 2**40]
+
+
+def test_bytes():
+    """Before Python 3.12 a class has no buffer, and `bytes` of an array of integers would take each for a byte."""
+    for x in (np.arange(3), np.int32(5), np.ones((2, 0), np.float32), np.array([True, False])):
+        assert bytes(jnp.asarray(x)) == np.asarray(jnp.asarray(x)).tobytes()
+    with pytest.raises(BufferError):
+        bytes(phlox.random.key(0))
+    deleted = jnp.arange(3)
+    deleted.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        bytes(deleted)
 
 
 def test_shards():

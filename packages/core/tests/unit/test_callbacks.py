@@ -41,6 +41,20 @@ def test_a_debug_callback_that_raises_is_seen_at_the_barrier():
     phlox.effects_barrier()
 
 
+def test_tokens_of_many_runs_are_not_kept(monkeypatch):
+    """A program that prints in each step of a long loop, and that nobody waits for; also from inside of a callback."""
+    monkeypatch.setattr(phlox._xla.callbacks, "_MOST_TOKENS", 16)
+    seen = []
+    inner = phlox.jit(lambda x: phlox.debug.callback(lambda v: seen.append(float(v)), x))
+    outer = phlox.jit(lambda x: phlox.debug.callback(lambda v: [inner(v) for _ in range(20)], x))
+    for i in range(40):
+        inner(i)
+        outer(-1.0) if i == 20 else None
+    assert len(phlox._xla.callbacks._tokens) <= 40
+    phlox.effects_barrier()
+    assert sorted(seen) == [-1.0] * 20 + list(range(40))
+
+
 def test_a_cause_belongs_to_its_own_error():
     def other(*_):
         raise KeyError("another callback")

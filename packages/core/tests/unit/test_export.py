@@ -294,6 +294,21 @@ def test_shardings_of_results_and_constants_over_several_devices():
     same((total, data), (X + X, phlox.random.key_data(phlox.random.key(1))))
 
 
+@pytest.mark.parametrize("name", ["rows", "a"])
+def test_a_mesh_whose_axes_have_other_names(name):
+    """Explicit axes are in the types of results, and are those of the exported program."""
+    inside = phlox.make_mesh((4,), ("rows",), devices=phlox.devices()[:4])
+    split = NamedSharding(inside, P("rows"))
+    exported = export.export(phlox.jit(jnp.sin, in_shardings=split, out_shardings=split))(X)
+    there = phlox.make_mesh((4,), (name,), devices=phlox.devices()[4:8])
+    x = phlox.device_put(X, NamedSharding(there, P(name)))
+    for call in (exported.call, through_bytes(exported).call, phlox.jit(lambda x: exported.call(x) * 1)):
+        result = call(x)
+        same(result, np.sin(X))
+        assert result.sharding.spec[0] == "rows" and phlox.typeof(result).sharding.spec == P("rows", None)
+        assert result.sharding.devices == x.sharding.devices
+
+
 def test_symbolic_shapes_over_several_devices():
     (n,) = export.symbolic_shape("n")
     split = NamedSharding(_mesh(phlox.devices()[:4]), P("a", P.UNCONSTRAINED))

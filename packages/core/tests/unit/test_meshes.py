@@ -69,6 +69,28 @@ def test_reshard_in_a_program_places_its_result():
         phlox.reshard(x, phlox.devices()[0])
 
 
+@pytest.mark.parametrize(
+    "make, says",
+    [
+        (lambda mesh: phlox.NamedSharding(mesh, "xy"), "'xy' is no PartitionSpec"),
+        (lambda mesh: phlox.NamedSharding(mesh, None), "None is no PartitionSpec"),
+        (lambda mesh: phlox.NamedSharding([3], P()), r"\[3\] is no mesh"),
+        (lambda mesh: phlox.sharding.SingleDeviceSharding("cpu"), "'cpu' is no device"),
+        (lambda mesh: phlox.sharding.Mesh(np.arange(2), "x"), "0 is no device"),
+        (lambda mesh: phlox.sharding.Mesh(mesh.devices[0], (None,)), "None is no name"),
+        (lambda mesh: phlox.shard_map(abs, mesh=[3], in_specs=P(), out_specs=P())(1), r"mesh=\[3\] is no mesh"),
+        (lambda mesh: phlox.device_put(phlox.ShapeDtypeStruct((2,), "f4")), "does not have a value"),
+        (lambda mesh: phlox.device_put(2**40), "too large"),
+        (lambda mesh: phlox.ShapeDtypeStruct((7 / 2, 3), "f4"), r"shape \(3.5, 3\): lengths are integers"),
+        (lambda mesh: phlox.core.ShapedArray((None,), "float32"), "lengths are integers"),
+    ],
+)
+def test_what_is_no_mesh_or_device_is_refused(make, says):
+    mesh = phlox.make_mesh((4, 2), ("x", "y"))
+    with pytest.raises(phlox.errors.PhloxError, match=says):
+        make(mesh)
+
+
 def test_device_put_refuses_another_order_of_axes():
     where = phlox.sharding.SingleDeviceSharding(phlox.devices()[0])
     with pytest.raises(errors.OptionError, match=r"instead: Layout\(\(0, 1\)\), or the transposed array"):

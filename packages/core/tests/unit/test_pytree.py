@@ -112,6 +112,10 @@ def test_map_reduce_all_transpose():
     outer, inner = tree.structure([0, 0]), tree.structure({"a": 0, "b": 0})
     assert tree.transpose(outer, inner, [{"a": 1, "b": 2}, {"a": 3, "b": 4}]) == {"a": [1, 3], "b": [2, 4]}
     assert tree.map(lambda x: x, [None, 1], is_leaf=lambda x: x is None) == [None, 1]
+    # Trees without leaves, inside and outside.
+    assert tree.transpose(outer, tree.structure(()), [(), ()]) == ()
+    assert tree.transpose(outer, None, [None, None]) is None
+    assert tree.transpose(tree.structure([]), inner, []) == {"a": [], "b": []}
 
 
 def test_paths():
@@ -137,6 +141,11 @@ def test_prefixes():
     assert pytree.broadcast_prefix({"a": 1, "b": 2}, {"a": [0, 0], "b": 0}) == [1, 1, 2]
     assert tree.broadcast((1, 2), ([0, 0], 0)) == ([1, 1], 2)
     assert pytree.broadcast_prefix((None, 1), ([0, 0], 0), is_leaf=pytree.is_none) == [None, None, 1]
+    # `is_leaf` is about the prefix: what it would stop at in the full tree still has its leaves.
+    assert tree.broadcast(1, [None, {"a": 0, "b": 0}], is_leaf=lambda x: not isinstance(x, list)) == [
+        None,
+        {"a": 1, "b": 1},
+    ]
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,50 @@ def test_names_of_functions_are_made_legal_and_unique():
         phlox.jit(strange).clear_cache()
 
 
+def named(name, function):
+    function.__name__ = name
+    return phlox.jit(function)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("f", "f", "f_1"), ("f_1", "f", "f"), ("f", "f_1", "f"), ("main_1", "main", "main"), ("mesh", "mesh_1", "é")],
+)
+def test_functions_with_the_names_of_others(names):
+    """A second function f is called f_1, as another one of the user may be. Meshes have symbols too."""
+    first, second, third = (named(name, lambda x, k=k: jnp.sin(x) * k) for k, name in enumerate(names, 2))
+    mesh = phlox.make_mesh((2,), ("x",))
+    split = phlox.NamedSharding(mesh, phlox.P("x"))
+    run = phlox.jit(lambda x: third(second(first(x))), out_shardings=split)
+    x = np.linspace(0, 1, 4, dtype=np.float32)
+    np.testing.assert_allclose(run(x), np.sin(np.sin(np.sin(x) * 2) * 3) * 4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["a\nb", 'a"b', "a\\b", "é", "日本", "1", "", ".", "a, b", "\t\0\x7f"])
+def test_names_with_any_characters(name):
+    """Of functions, name scopes and mesh axes, in text with locations and without. Some ended the process."""
+
+    def scoped(x):
+        with phlox.named_scope(name):
+            return jnp.cos(named(name, lambda y: jnp.sin(y))(x))
+
+    function = named(name, scoped)
+    assert function(0.0) == 1 and function.lower(0.0).compile()(0.0) == 1
+    assert "sine" in function.lower(0.0).as_text(debug_info=True)
+    exported = phlox.export.export(function)(0.0)
+    assert phlox.jit(exported.call)(0.0) == 1
+    mesh = phlox.make_mesh((2,), (name,))
+    total = phlox.shard_map(lambda x: phlox.lax.psum(x, name), mesh=mesh, in_specs=phlox.P(name), out_specs=phlox.P())
+    assert phlox.jit(total)(np.ones(2, np.float32)) == 2
+
+
+def test_signs_of_zero_in_complex_constants():
+    """1 + 0i and 1 - 0i are equal, and two constants of one program."""
+    numbers = [complex(a, b) for a, b in [(1, 0.0), (1, -0.0), (0.0, 1), (-0.0, 1), (0.0, -0.0), (-0.0, 0.0)]]
+    for x, z in zip(phlox.jit(lambda: [jnp.full(2, w) for w in numbers])(), numbers, strict=True):
+        assert str(np.asarray(x)[1]) == str(np.complex64(z))
+
+
 def test_empty_arrays_and_many_results():
     assert phlox.jit(lambda x: x + 1)(np.zeros((0, 3), np.float32)).shape == (0, 3)
     outs = phlox.jit(lambda x: [x + i for i in range(100)])(1.0)

@@ -294,10 +294,8 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     if len(leaves) != outer_treedef.num_leaves * width:
         expected = outer_treedef.compose(inner_treedef)
         raise tree_error("tree.transpose: Mismatch: the tree is not outer of inner", differences(expected, treedef))
-    rows = [leaves[start : start + width] for start in range(0, len(leaves), width)]
-    # Without leaves there are no rows, and each inner leaf becomes an empty outer tree.
-    columns = zip(*rows, strict=True) if rows else itertools.repeat((), width)
-    return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
+    # The leaves are numbered by the outer tree first. Inner leaf number i is in every place i, i + width, ...
+    return inner_treedef.unflatten([outer_treedef.unflatten(leaves[i::width]) for i in range(width)])
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
@@ -447,7 +445,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bo
     Args:
       prefix_tree: a prefix of `full_tree`: a tree that has leaves in place of some subtrees of `full_tree`.
       full_tree: any tree.
-      is_leaf: function of a node of either tree: True where it counts as a leaf. None: no container does.
+      is_leaf: function of a node of `prefix_tree`: True where it counts as a leaf. None: no container does.
 
     Returns:
       A tree.
@@ -458,7 +456,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bo
     >>> tree_broadcast((1, 2), ([0, 0], 0))
     ([1, 1], 2)
     """
-    return tree_structure(full_tree, is_leaf).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
+    return tree_structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
 def is_none(x: Any) -> bool:

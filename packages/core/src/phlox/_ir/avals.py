@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.errors import ShapeError
+from .._base.errors import ArgumentError, ShapeError
 from .._base.interning import Interned
 from . import dtypes
-from .dimensions import is_symbolic
+from .dimensions import as_length, is_symbolic
 from .dtypes import Dtype, ExtendedDtype
 from .sharding_types import Entry, Spec, axis_text, entries_of, mesh_text, reductions_of, spec_over
 
@@ -262,18 +262,21 @@ _NO_AXES: frozenset[Any] = frozenset()
 
 
 def _make_aval(shape: Shape, dtype: Dtype, weak_type: bool) -> ShapedArray:
-    if any(n < 0 for n in shape if not is_symbolic(n)):
+    try:
+        lengths = tuple([as_length(n) for n in shape])  # of NumPy integers, too
+    except TypeError:
+        raise ArgumentError(f"an array has no shape {shape}: lengths are integers") from None
+    if any(n < 0 for n in lengths if not is_symbolic(n)):
         raise ShapeError(f"an array has no shape {shape}: lengths must not be negative", shapes=[shape])
     aval = object.__new__(ShapedArray)
-    # lengths may be NumPy integers
-    aval.shape = tuple([n if type(n) is int or is_symbolic(n) else int(n) for n in shape])
+    aval.shape = lengths
     aval.dtype = dtype
     aval.weak_type = weak_type
     aval.vma = _NO_AXES
     aval.spec = None
     aval.annotated = False
-    aval.ndim = len(shape)
-    aval.size = math.prod(aval.shape)
+    aval.ndim = len(lengths)
+    aval.size = math.prod(lengths)
     return aval
 
 

@@ -319,10 +319,10 @@ def real_part(dtype: Dtype) -> Dtype:
 
 
 def to_complex(dtype: Dtype) -> Dtype:
-    """The complex type that values of `dtype` convert to."""
+    """The complex type that values of `dtype` convert to. Floats of 64 bits keep them also outside of 64-bit mode."""
     if _kind.get(dtype) == "c":
         return dtype
-    return complex128 if apply_x64_mode(dtype) in (float64, int64, uint64) else complex64
+    return complex128 if to_inexact(dtype) == float64 else complex64
 
 
 _SHORT = (("uint", "u"), ("int", "i"), ("complex", "c"), ("bfloat", "bf"), ("float", "f"))

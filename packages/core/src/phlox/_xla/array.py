@@ -132,7 +132,7 @@ class Array(ArrayBase, Exchange, metaclass=_ArrayType):
         return int(np.asarray(self))
 
     def __format__(self, spec: str) -> str:
-        return format(np.asarray(self)[()], spec) if self._has_numbers() else repr(self)
+        return format(np.asarray(self)[()], spec) if self._has_numbers() else super().__format__(spec)
 
     def __str__(self) -> str:
         return str(np.asarray(self)) if self._has_numbers() else repr(self)

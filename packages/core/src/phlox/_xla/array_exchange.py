@@ -20,6 +20,10 @@ class Exchange:
         self.block_until_ready()  # as in `Array.__array__`
         return memoryview(self._buf)
 
+    def __bytes__(self: Any) -> bytes:
+        # Python before 3.12 does not call `__buffer__`: it would take the elements of an array of integers for bytes.
+        return bytes(self.__buffer__(0))
+
     def __dlpack__(
         self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:

@@ -39,6 +39,8 @@ _thread = _Thread()
 # A bound, because the error of a program may never be asked for.
 #: exceptions of callbacks, until the error of their program is raised in the caller's thread
 _raised: deque[BaseException] = deque(maxlen=8)
+#: a training loop that prints in each step never waits for its tokens, so that old ones are dropped above this number
+_MOST_TOKENS = 1024
 _tokens: list[Any] = []
 _ordered_tokens: list[Any] = []
 _lock = threading.Lock()
@@ -203,9 +205,26 @@ def observed(executable: Any, effects: Effects, is_ours: bool) -> Callable[[Sequ
         if effects:
             with _lock:
                 (_ordered_tokens if in_order else _tokens).append(results.consume_token())
+            # A callback must not wait for the token of its own run.
+            if len(_tokens) > _MOST_TOKENS and not _thread.inside:
+                _drop_ended()
         return results
 
     return execute
+
+
+def _drop_ended() -> None:
+    """Drops the older half of the tokens, whose runs have ended long ago; the first that failed stays for `_wait`."""
+    with _lock:
+        old, _tokens[:] = _tokens[: _MOST_TOKENS // 2], _tokens[_MOST_TOKENS // 2 :]
+    failed = []
+    for token in old:
+        try:
+            token.block_until_ready()
+        except native.JaxRuntimeError:
+            failed.append(token)
+    with _lock:
+        _tokens[:0] = failed[:1]
 
 
 def _wait(tokens: list[Any]) -> None:

@@ -84,7 +84,7 @@ def assign_devices(
         shardings = (*requirements, *map(sharding_of, placements), *results)
         mesh = next((s.mesh for s in shardings if isinstance(s, NamedSharding)), None)
         if abstract_meshes:
-            mesh = _with_devices(abstract_meshes[0], devices, mesh)
+            mesh = with_devices(abstract_meshes[0], devices, mesh)
     if len(devices) == 1:
         in_shardings = [r or sharding_of(placement) for placement, r in zip(placements, requirements, strict=True)]
         # A memory kind, such as pinned host memory, stays only if the argument is on this device already.
@@ -157,10 +157,10 @@ def concrete_sharding(sharding: Sharding, assignment: DeviceAssignment) -> Shard
     abstract = _abstract_mesh(sharding)
     if abstract is None or not isinstance(sharding, NamedSharding):
         return sharding
-    return interned(sharding.update(mesh=_with_devices(abstract, assignment.devices, assignment.mesh)))
+    return interned(sharding.update(mesh=with_devices(abstract, assignment.devices, assignment.mesh)))
 
 
-def _with_devices(abstract: AbstractMesh, devices: tuple[Device, ...], known: Mesh | None) -> Mesh:
+def with_devices(abstract: AbstractMesh, devices: tuple[Device, ...], known: Mesh | None) -> Mesh:
     """The mesh `known` if it has the axes of `abstract`, else `abstract` over the devices in their order."""
     if known is not None and known.shape_tuple == abstract.shape_tuple:
         return known

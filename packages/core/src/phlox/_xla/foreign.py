@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .._ir.avals import ShapedArray
-from .text import Function, Value, ints, quoted
+from .text import Function, Value, ints, quoted, symbol_text
 
 #: for each array its layout in memory: the axes from the one that varies fastest to the slowest
 Layouts = Sequence[Sequence[int]]
@@ -73,15 +73,10 @@ def foreign_call(
     left = f"{name} = " if len(outs) == 1 else f"{name}:{len(outs)} = " if outs else ""
     result = outs[0].text if len(outs) == 1 else "(" + ", ".join([a.text for a in outs]) + ")"
     f.line(
-        f"{left}stablehlo.custom_call @{_symbol(target)}({', '.join(map(str, operands))}) "
+        f"{left}stablehlo.custom_call @{symbol_text(target)}({', '.join(map(str, operands))}) "
         f"{{{', '.join(parts)}}} : ({', '.join(x.aval.text for x in operands)}) -> {result}"
     )
     return [Value(f"{name}#{i}" if len(outs) > 1 else name, aval) for i, aval in enumerate(outs)]
-
-
-def _symbol(name: str) -> str:
-    # MLIR reads symbols with other characters, or with a digit in front, only in quotes.
-    return name if name.replace("_", "a").replace(".", "a").isalnum() and not name[0].isdigit() else quoted(name)
 
 
 def _written(layouts: Layouts) -> str:

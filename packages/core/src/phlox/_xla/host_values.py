@@ -51,6 +51,11 @@ def as_array(x: Any) -> Array:
     aval = typeof_value(x)
     if aval is None:
         raise not_an_array(x, "an operand")
+    return put(as_numpy(x, aval.dtype), aval)
+
+
+def as_numpy(x: Any, dtype: Any) -> np.ndarray:
+    """A NumPy array or a number as a NumPy array of `dtype`, the dtype that it has on a device."""
     # An object with a type and no value, as `ShapeDtypeStruct`.
     if hasattr(x, "aval"):
         raise ArgumentError(
@@ -59,10 +64,9 @@ def as_array(x: Any) -> Array:
             value=x,
         )
     try:
-        value = np.asarray(x, aval.dtype)
+        return np.asarray(x, dtype)
     except OverflowError:  # NumPy's error does not name the user's line
-        raise dtypes.too_large(x, aval.dtype) from None
-    return put(value, aval)
+        raise dtypes.too_large(x, dtype) from None
 
 
 def as_literal(array: Array) -> Literal | None:

@@ -21,7 +21,7 @@ from .compared_values import compared_values, in_memory
 from .constant_nan import may_know_nan
 from .costly_values import costly_values
 from .forms import form_for
-from .text import TOKEN, Function, Module, Value, quoted
+from .text import TOKEN, Function, Module, Value, quoted, symbol_text
 
 
 class Argument(NamedTuple):
@@ -61,7 +61,7 @@ def lower_module(
     results = ", ".join(x.aval.text + _braces(a) for x, a in zip(outputs, attributes, strict=True))
     end = _return(outputs)  # before main.lines is read: it adds the lines of constants that are results
     lines = [
-        f"module @{_symbol(name)} attributes "
+        f"module @{symbol_text(name)} attributes "
         f"{{mhlo.num_partitions = {module.partitions} : i32, mhlo.num_replicas = 1 : i32}} {{",
         *module.mesh_lines(),
         f"  func.func public @main({head}) -> ({results}) {{",
@@ -202,9 +202,9 @@ def _function(f: Function, closed: ClosedJaxpr, avals: Sequence[ShapedArray], na
         results = ", ".join(x.aval.text for x in outputs)
         # After the body: it may add the lines of constants.
         end = _return(outputs)
-        start = f"  func.func private @{_symbol(symbol)}({head}) -> ({results}) {{"
+        start = f"  func.func private @{symbol}({head}) -> ({results}) {{"
         module.functions.append("\n".join([start, *inner.lines, end, "  }"]))
-    return _symbol(symbol)
+    return symbol
 
 
 def _return(outputs: Sequence[Value]) -> str:
@@ -215,11 +215,6 @@ def _return(outputs: Sequence[Value]) -> str:
 
 def _braces(attributes: Sequence[str]) -> str:
     return f" {{{', '.join(attributes)}}}" if attributes else ""
-
-
-def _symbol(name: str) -> str:
-    plain = name.replace("_", "a").replace(".", "a")
-    return name if plain.isascii() and plain.isalnum() and not name[0].isdigit() else quoted(name)
 
 
 def result_info(path: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._ir.avals import ShapedArray
-from .text import Function, Value, quoted
+from .text import Function, Value, axis_text
 
 
 def manual_computation(
@@ -31,7 +31,7 @@ def manual_computation(
     name = f.fresh()
     left = f"{name} = " if len(outs) == 1 else f"{name}:{len(outs)} = " if outs else ""
     in_shardings, out_shardings = (", ".join([f"<{x[-1]}>" for x in xs]) for xs in (operands, outs))
-    mapped = ", ".join(quoted(str(axis)) for axis in mesh.axis_names if axis in axes)
+    mapped = ", ".join(axis_text(axis) for axis in mesh.axis_names if axis in axes)
     head = ", ".join(f"{p}: {p.aval.text}" for p in parts)
     begin = (
         f"{left}sdy.manual_computation({names}) in_shardings=[{in_shardings}] out_shardings=[{out_shardings}] "

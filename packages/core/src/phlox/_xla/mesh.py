@@ -197,8 +197,13 @@ class Mesh(Axes):
             )
         if len(set(names)) != len(names):
             raise ShapeError(f"Mesh: axis names {names} are not distinct")
+        if None in names:
+            raise ShapeError(f"Mesh: axis names {names}: None is no name, as P(None) names no axis")
         if grid.size == 0:
             raise DeviceError("Mesh: no devices")
+        strangers = [d for d in grid.flat if not hasattr(d, "process_index")]
+        if strangers and names:  # the empty mesh, that of no context, holds None
+            raise DeviceError(f"Mesh: {strangers[0]!r:.60} is no device", instead="phlox.devices()")
         self.devices = grid
         self.axis_names = names
         self.axis_sizes = grid.shape

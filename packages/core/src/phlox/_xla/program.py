@@ -27,7 +27,7 @@ from .callbacks import observed
 from .compile import JaxRuntimeError, Loaded, compilation_of, compile_text
 from .compile_effort import FAST, MOST_ELEMENTS, QUICK, elements
 from .cpu_emitter import Overrides, emitter_options
-from .device_assignment import DeviceAssignment, assign_devices, concrete_sharding, express_over, mesh_of
+from .device_assignment import DeviceAssignment, assign_devices, concrete_sharding, express_over, mesh_of, with_devices
 from .devices import Device
 from .donation import deleting, reused
 from .host_values import operand
@@ -46,7 +46,7 @@ from .sharding import (
     type_with_sharding,
 )
 from .signals import RunChecks, may_rerun, required_checks
-from .text import Module, quoted, unreduced_text
+from .text import Module, axis_text, quoted, unreduced_text
 from .transfer import result_handler
 from .vector_width import vector_options
 
@@ -442,8 +442,9 @@ def _result_shardings(
 
     def in_type(aval: ShapedArray) -> Sharding | None:
         spec, typed_mesh = aval.spec, mesh
-        if spec is not None and spec.mesh.shape_tuple == mesh.shape_tuple:
-            typed_mesh = mesh.update(axis_types=spec.mesh.axis_types)
+        # An exported program may name the axes otherwise than the mesh of its caller.
+        if spec is not None and spec.mesh.size == mesh.size:
+            typed_mesh = with_devices(spec.mesh, assignment.devices, mesh).update(axis_types=spec.mesh.axis_types)
         # Partial results are in no sharding that the compiler chooses.
         if not typed_mesh.are_all_axes_explicit and not (spec and spec.reductions.unreduced):
             return None
@@ -577,7 +578,7 @@ def spec_text(module: Module, mesh: Mesh | AbstractMesh, spec: PartitionSpec, nd
     entries = (*spec, *((None,) * (ndim - len(spec))))
     dims = [
         # "?" leaves the axis open for the partitioner to split.
-        "?" if entry is UNCONSTRAINED else ", ".join(quoted(str(axis)) for axis in axes_of(entry))
+        "?" if entry is UNCONSTRAINED else ", ".join(map(axis_text, axes_of(entry)))
         for entry in entries
     ]
     return f"@{symbol}, [{', '.join(f'{{{dim}}}' for dim in dims)}]{unreduced_text(mesh, reductions_in(spec))}"

@@ -17,7 +17,7 @@ import numpy as np
 
 from .._base import config
 from .._base.beside_jax import offered_to_jax
-from .._base.errors import DeviceError, OptionError, ShapeError, UnsupportedError
+from .._base.errors import ArgumentError, DeviceError, OptionError, ShapeError, UnsupportedError
 from .._base.native import hlo, native
 from .._ir.avals import LAZY_ATTRIBUTES, ShapedArray, read_shardings_with
 from .._ir.sharding_types import Spec, spec_over
@@ -233,6 +233,8 @@ class SingleDeviceSharding(Sharding):
     __slots__ = ()
 
     def __init__(self, device: Device, *, memory_kind: str | None = None):
+        if type(device) is not Device:
+            raise ArgumentError(f"SingleDeviceSharding: {device!r:.60} is no device", instead="phlox.devices()[0]")
         super().__init__((device,), memory_kind)
 
     # `__reduce__` and not slots: a device is found again by its number, and caches must not be pickled.
@@ -286,8 +288,13 @@ class NamedSharding(Sharding):
     def __init__(self, mesh: Any, spec: PartitionSpec | tuple[Any, ...], *, memory_kind: str | None = None):
         if isinstance(mesh, Mesh):
             super().__init__(tuple(mesh.devices.flat), memory_kind)
-        else:
+        elif isinstance(mesh, AbstractMesh):
             self.kind = memory_kind
+        else:
+            raise ArgumentError(f"NamedSharding: {mesh!r:.60} is no mesh", instead="phlox.make_mesh(shape, names)")
+        # Not any iterable: the text 'xy' is no spec of two axes.
+        if not isinstance(spec, PartitionSpec | tuple | list):
+            raise ArgumentError(f"NamedSharding: {spec!r:.60} is no PartitionSpec", instead="phlox.P(...)")
         self.mesh: Mesh = mesh
         self.spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
         check_spec(mesh, self.spec)

@@ -8,6 +8,7 @@ text, and ``jit(f).lower(x).as_text()`` shows it.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from operator import index
 from typing import Any
@@ -170,11 +171,18 @@ class Module:
         return len(self.devices)
 
     def fresh_name(self, name: str) -> str:
-        """A legal and unique name for a function, made from `name`."""
-        legal = "".join(c if c.isalnum() or c in "_." else "_" for c in name) or "f"
+        """A unique symbol, made from `name`, that needs no quotes."""
+        legal = re.sub(r"[^\w.]", "_", name, flags=re.ASCII)
+        legal = legal if legal[:1].isidentifier() else f"f{legal}"
         count = self.names.get(legal, 0)
+        fresh = f"{legal}_{count}" if count else legal
+        # The user may have a function f_1 besides two that are called f.
+        while count and fresh in self.names:
+            count += 1
+            fresh = f"{legal}_{count}"
         self.names[legal] = count + 1
-        return f"{legal}_{count}" if count else legal
+        self.names.setdefault(fresh, 1)
+        return fresh
 
     def channel(self) -> int:
         """A new channel number, for a collective operation."""
@@ -186,8 +194,8 @@ class Module:
         """The symbol of a mesh with these (name, size) axes, over all devices or over the device numbers `devices`."""
         key = (axes, devices)
         if key not in self.meshes:
-            # Named in the order of their first use; equal meshes share a symbol.
-            self.meshes[key] = "mesh" if not self.meshes else f"mesh_{len(self.meshes)}"
+            # Equal meshes share a symbol, which is unique among those of functions, too.
+            self.meshes[key] = self.fresh_name("mesh")
         return self.meshes[key]
 
     def mesh_symbol(self, mesh: Any) -> str:
@@ -200,11 +208,11 @@ class Module:
         # "?" at the end lets the compiler split the axis further, over axes of type Auto.
         open_end = ["?"] if mesh.auto_axes else []
         rest = ((),) * (ndim - len(entries))
-        dims = [", ".join([*(quoted(str(name)) for name in entry), *open_end]) for entry in (*entries, *rest)]
+        dims = [", ".join([*map(axis_text, entry), *open_end]) for entry in (*entries, *rest)]
         used = {name for entry in entries for name in entry} | reductions.unreduced
         # With Auto axes present, explicit ones that split nothing are listed as replicated, or the compiler might use
         # them.
-        whole = [quoted(str(name)) for name in mesh.explicit_axes if name not in used] if open_end else []
+        whole = [axis_text(name) for name in mesh.explicit_axes if name not in used] if open_end else []
         end = f", replicated={{{', '.join(whole)}}}" if whole else ""
         end += unreduced_text(mesh, reductions)
         return f"@{self.mesh_symbol(mesh)}, [{', '.join(f'{{{dim}}}' for dim in dims)}]{end}"
@@ -213,7 +221,7 @@ class Module:
         """The declarations of all meshes."""
         lines = []
         for (axes, devices), symbol in self.meshes.items():
-            named = ", ".join(f"{quoted(name)}={size}" for name, size in axes)
+            named = ", ".join(f"{axis_text(name)}={size}" for name, size in axes)
             where = f", device_ids={ints(devices)}" if devices else ""
             lines.append(f"  sdy.mesh @{symbol} = <[{named}]{where}>")
         return lines
@@ -223,7 +231,7 @@ def unreduced_text(mesh: Any, reductions: Reductions) -> str:
     """The end of a sharding in Shardy's syntax: ``, unreduced={"x"}`` for sums, ``, unreduced=max{"x"}`` for maxima."""
     if not reductions.unreduced:
         return ""
-    names = [quoted(str(name)) for name in mesh.axis_names if name in reductions.unreduced]
+    names = [axis_text(name) for name in mesh.axis_names if name in reductions.unreduced]
     return f", unreduced={'' if reductions.kind == 'sum' else reductions.kind}{{{', '.join(names)}}}"
 
 
@@ -423,8 +431,9 @@ class Function:
             if value.ndim:
                 return self.constant(value, aval)
             value = value[()]
-        # By repr for zeros: 0.0 == -0.0, but they are different constants.
-        key = (value if value else repr(value), type(value), aval)
+        # By repr for what may contain a zero: 0.0 == -0.0, but they are different constants.
+        exact = value if value and dtypes.kind(aval.dtype) != "c" else repr(value)
+        key = (exact, type(value), aval)
         number = self.numbers.get(key)
         if number is None:
             number = self.numbers[key] = Number(self, value, aval)
@@ -526,9 +535,25 @@ def flag(value: bool) -> str:
     return "true" if value else "false"
 
 
+#: what a string of MLIR writes in another way: quotes, backslashes and control characters, such as line breaks
+_ESCAPES = {code: f"\\{code:02X}" for code in range(32)} | {ord(c): "\\" + c for c in '"\\'}
+
+
 def quoted(text: str) -> str:
     """`text` as an MLIR string."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+def symbol_text(name: str) -> str:
+    """`name` as it is written after ``@``: in quotes, unless it consists of letters and digits of ASCII, _ and dots."""
+    plain = name.replace("_", "a").replace(".", "a")
+    return name if plain.isascii() and plain.isalnum() and not name[0].isdigit() else quoted(name)
+
+
+def axis_text(axis: Any) -> str:
+    """The name of a mesh axis as an MLIR string."""
+    # Shardy reads names back from a text of its own. At other characters, and backslashes, it ends the process.
+    return quoted(re.sub(r"[^ \w.-]", lambda match: f"_{ord(match[0]):x}", str(axis), flags=re.ASCII))
 
 
 def dense(value: Any, aval: ShapedArray) -> str:

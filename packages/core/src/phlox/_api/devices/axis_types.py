@@ -17,6 +17,7 @@ from ..._ops.spmd.reshard import mesh_cast
 from ..._transform.sharding_types import reshard_like
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
 from ..._xla.partition_spec import PartitionSpec, UnreducedKind
+from ..._xla.sharding import NamedSharding
 from ..jit import arguments
 from .meshes import reshard
 
@@ -73,11 +74,12 @@ def auto_axes(
 
     Args:
       f: function; None returns a decorator. If `out_sharding` is not given here, calls must pass it.
-      axes: the mesh axes, or the one; None for all explicit axes of the mesh of the context.
+      axes: the mesh axes, or the one; None for all explicit axes of the mesh.
       out_sharding: a `NamedSharding` or `PartitionSpec`, or a tree of those that is a prefix of the result.
 
     Returns:
-      A function that is called as `f` is and returns the same values. Without a mesh in the context it is `f`.
+      A function that is called as `f` is and returns the same values. The mesh is that of the context; without one,
+      that of a `NamedSharding` in `out_sharding`. Without either it is `f`.
 
     Raises:
       ArgumentError: in a call, when `out_sharding` is given neither here nor in the call.
@@ -96,7 +98,8 @@ def auto_axes(
         where = kwargs.pop("out_sharding", None) if out_sharding is None else out_sharding
         if where is None:
             raise ArgumentError("auto_axes: out_sharding is not given")
-        mesh = current_mesh()
+        named = (s.mesh for s in pytree.tree_leaves(where) if isinstance(s, NamedSharding))
+        mesh = current_mesh() or next(named, None)
         if mesh is None:
             return f(*args, **kwargs)
         chosen = _names(axes, mesh.explicit_axes)

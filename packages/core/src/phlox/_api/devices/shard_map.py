@@ -207,6 +207,8 @@ def _mesh(function: str, mesh: Any, names: frozenset[Any]) -> Mesh:
             raise DeviceError(f"{function}: {mesh} is not the mesh of the context, {context}", mesh=mesh)
         # The mesh of the context has devices, an abstract one only axes.
         mesh = context or mesh  # an abstract mesh gets the devices of the arguments
+    elif not isinstance(mesh, Mesh):
+        raise ArgumentError(f"{function}: mesh={mesh!r:.60} is no mesh", instead="phlox.make_mesh(shape, names)")
     unknown = names - set(mesh.axis_names)
     if unknown:
         raise OptionError(f"{function}: axis_names has {sorted(map(repr, unknown))[0]}, which is no axis of {mesh}")

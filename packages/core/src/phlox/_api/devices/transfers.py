@@ -15,7 +15,7 @@ from ..._ops.structure.shape import copy
 from ..._trace.trace import Tracer, not_an_array
 from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, put
 from ..._xla.devices import Device, default_backend, default_device
-from ..._xla.host_values import as_array
+from ..._xla.host_values import as_array, as_numpy
 from ..._xla.moves import move
 from ..._xla.sharding import Sharding, single_device
 from ..._xla.transfer_guard import explicit
@@ -68,7 +68,7 @@ def _put(x: Any, sharding: Sharding | None, fresh: bool, share: bool) -> Any:
     place = single_device(default_device()) if sharding is None else sharding  # not the mesh of the context
     if place.is_unreduced:
         return move(as_array(x), place)
-    return put(np.asarray(x, aval.dtype), aval, place, committed=sharding is not None, share=share)
+    return put(as_numpy(x, aval.dtype), aval, place, committed=sharding is not None, share=share)
 
 
 def _put_tracer(x: Tracer, sharding: Sharding) -> Any:

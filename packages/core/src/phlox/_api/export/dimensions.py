@@ -81,8 +81,8 @@ def symbolic_shape(
       A tuple of integers and symbolic lengths.
 
     Raises:
-      OptionError: the text cannot be parsed, `like` has another number of axes, or both `scope` and `constraints` are
-        given.
+      OptionError: the text cannot be parsed, `like` has another number of axes or another length, or both `scope` and
+        `constraints` are given.
 
     >>> symbolic_shape("a, 2*b + 1, 4")
     (a, 2*b + 1, 4)
@@ -111,6 +111,9 @@ def symbolic_shape(
         raise OptionError(
             f"symbolic_shape({text!r}) has {len(dims)} axes, and like={tuple(lengths)} has {len(lengths)}"
         )
+    for axis, (dim, length) in enumerate(zip(dims, lengths or dims, strict=True)):
+        if type(dim) is int and type(length) is int and dim != length:
+            raise OptionError(f"symbolic_shape({text!r}): axis {axis} has length {dim}, and {length} in like")
     return tuple(dims)
 
 

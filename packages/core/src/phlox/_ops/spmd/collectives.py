@@ -21,7 +21,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, drop_zeros, linear_jvp
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.transpose import is_linear
-from ..._xla.text import Function, Value, ints, quoted
+from ..._xla.text import Function, Value, axis_text, ints
 from ..elementwise.arithmetic import div, mul
 from ..elementwise.families import literal
 from ..elementwise.logic import eq, select
@@ -299,7 +299,7 @@ def _index_with_auto_axes(f: Function, axis_name: Any) -> Value:
     index = _index_lower(inner, axis_name)
     name = f.fresh()
     symbol = f.module.mesh(tuple((str(axis), size) for axis, size in f.axes))
-    rest = ", ".join(quoted(str(axis)) for axis in f.auto)
+    rest = ", ".join(map(axis_text, f.auto))
     begin = (
         f"{name} = sdy.manual_computation() in_shardings=[] out_shardings=[<@{symbol}, []>] "
         f"manual_axes={{{rest}}} () {{"

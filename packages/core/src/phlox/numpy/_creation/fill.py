@@ -26,7 +26,7 @@ from ..._operands.keys import as_keys
 from ..._operands.promotion import common_dtype, to_dtype
 from ..._ops.structure import shape as ops
 from ..._ops.structure.iota import iota
-from ..._ops.structure.numbers import large_integer
+from ..._ops.structure.numbers import large_integer, scalar_of
 from ..._trace.refs import Ref
 from ..._trace.trace import Tracer, recorder
 from ..._transform.sharding_types import reshard_like
@@ -474,10 +474,10 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
         # As in NumPy, the step of fewer than two numbers is nan.
         shape = type_of(first).shape
         return _full(0, shape=(*shape[:at], 0, *shape[at:]), dtype=dtype), ops.as_array_or_tracer(
-            np.asarray(np.nan, computed)[()]
+            scalar_of(np.nan, computed)
         )
     if num == 1:
-        out, step = expand_dims(first, at), np.asarray(np.nan, computed)[()] if endpoint else span
+        out, step = expand_dims(first, at), scalar_of(np.nan, computed) if endpoint else span
     else:
         steps = num - 1 if endpoint else num
         step = divide(span, to_dtype(steps, computed))
@@ -487,7 +487,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
             iota(dtype=real, shape=(steps,), dimension=0), tuple(steps if i == at else 1 for i in range(rank))
         )
         part = to_dtype(divide(number, to_dtype(steps, real)), computed)
-        one = np.asarray(1, computed)[()]
+        one = scalar_of(1, computed)
         # `stop` is divided first: linspace(0, 25, 6) then consists of integers, as 25 / 5 is exact and 3 / 5 is not.
         out = add(
             multiply(expand_dims(first, at), subtract(one, part)),

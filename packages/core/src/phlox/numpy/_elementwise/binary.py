@@ -134,7 +134,8 @@ def _floor_divide(x: Any, y: Any) -> Any:
         quotient = e.div(x, y)
         inexact = logic.ne(e.rem(x, y), literal(x, 0))
         below = logic.and_(logic.ne(e.sign(x), e.sign(y)), inexact)
-        return logic.select(below, subtract(quotient, 1), quotient)
+        one = to_dtype(1, type_of(x).dtype, type_of(quotient).weak_type)
+        return logic.select(below, e.sub(quotient, one), quotient)
     if is_kind(x, "c"):
         raise DtypeError(f"floor_divide does not accept {type_of(x).short}: complex numbers have no order")
     x, y = broadcast_arrays(x, y)

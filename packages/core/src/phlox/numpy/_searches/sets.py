@@ -21,6 +21,7 @@ from ..._ir.dimensions import surely_at_least, value_of
 from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.structure.iota import iota
+from ..._ops.structure.numbers import scalar_of
 from ..._ops.structure.shape import pad
 from ...typing import Array, ArrayLike
 from .._creation.fill import full_like, zeros
@@ -80,7 +81,7 @@ def _grouped(rows: Any, equal_nan: bool, ordered: bool = True) -> tuple[Any, Any
         rows = take(rows, order, 0)
     # Each row is compared with the one before, which is the shorter slice in a padded array. To compare two slices and
     # to concatenate takes ten times as long: XLA on CPUs writes such bools one by one.
-    before = pad(rows, zeros((), type_of(rows).dtype), padding_config=((1, -1, 0), (0, 0, 0)))
+    before = pad(rows, scalar_of(0, type_of(rows).dtype), padding_config=((1, -1, 0), (0, 0, 0)))
     differs = not_equal(rows, before)
     if equal_nan and is_kind(rows, "fc"):
         differs = differs & ~(isnan(rows) & isnan(before))

@@ -23,7 +23,7 @@ from .._elementwise.binary import divide, multiply, subtract
 from .._elementwise.choose import where as select_elements
 from .._elementwise.unary import is_kind
 from .._manipulation.broadcasting import broadcast_to
-from .reductions import STATIC_OPTIONS, Axis, apply_mask, sum, summing_dtype
+from .reductions import STATIC_OPTIONS, Axis, apply_mask, sum, sum_as, summing_dtype
 
 
 def _count(a: Any, axes: tuple[int, ...], mask: Any, dtype: Any, keepdims: bool) -> Any:
@@ -31,14 +31,14 @@ def _count(a: Any, axes: tuple[int, ...], mask: Any, dtype: Any, keepdims: bool)
     if mask is None:
         count = math.prod(type_of(a).shape[i] for i in axes)
         return to_dtype(count.as_value(), dtype) if is_symbolic(count) else scalar_of(count, dtype)
-    return sum(broadcast_to(mask, type_of(a).shape), axes, dtype, keepdims=keepdims)
+    return sum_as(broadcast_to(mask, type_of(a).shape), axes, dtype, keepdims)
 
 
 @functools.partial(jit, inline=True, static_argnames=("computed", *STATIC_OPTIONS))
 def _mean(a: Any, axis: Any, computed: Any, dtype: Any, keepdims: bool, where: Any = None) -> Any:
     axes = canonical_axes(axis, type_of(a).ndim, "mean")
     count = _count(a, axes, where, computed, keepdims)
-    return to_dtype(e.div(sum(a, axes, computed, keepdims=keepdims, where=where), count), dtype)
+    return to_dtype(e.div(sum_as(a, axes, computed, keepdims, where=where), count), dtype)
 
 
 def mean(
@@ -104,13 +104,13 @@ def _var(
     # Replaced here and not only in the sums: 0 times the distance of a masked nan is nan in the derivative.
     a = apply_mask(function, to_dtype(a, computed), where, 0)
     # Two passes, as the mean of the squares minus the square of the mean cancels
-    centered = subtract(a, mean(a, axes, computed, keepdims=True, where=where) if middle is None else middle)
+    centered = subtract(a, _mean(a, axes, computed, computed, True, where) if middle is None else middle)
     squares = e.real(e.mul(centered, e.conj(centered))) if is_kind(centered, "c") else e.square(centered)
     real = type_of(squares).dtype
     freedom = e.sub(_count(a, axes, where, real, keepdims), to_dtype(ddof, real))
-    quotient = e.div(sum(squares, axes, real, keepdims=keepdims, where=where), freedom)
+    quotient = e.div(sum_as(squares, axes, real, keepdims, where=where), freedom)
     # No more observations than `ddof`: nan, where the quotient may be infinite or negative.
-    quotient = select_elements(logic.gt(freedom, to_dtype(0, real)), to_dtype(quotient, dtype), np.nan)
+    quotient = select_elements(logic.gt(freedom, to_dtype(0, real)), to_dtype(quotient, dtype), to_dtype(np.nan, dtype))
     return e.sqrt(quotient) if root else quotient
 
 

@@ -98,7 +98,8 @@ def _total(
     return jit(total, inline=True, static_argnames=STATIC_OPTIONS)
 
 
-_sum = _total("sum", ops.reduce_sum, ops.reduce_or, e.add, logic.or_, 0)
+# Unlike those of `sum`, a dtype of 64 bits is taken as it is: it is that of an operand, and not one that a user named.
+sum_as = _total("sum", ops.reduce_sum, ops.reduce_or, e.add, logic.or_, 0)
 _prod = _total("prod", ops.reduce_prod, ops.reduce_and, e.mul, logic.and_, 1)
 
 
@@ -159,8 +160,8 @@ def sum(
     if axis is not None:
         axis = hashable(axis)
     if initial is None and where is None:  # a jitted call with one array takes the fastest path
-        return _sum(a, axis, dtype, keepdims)
-    return _sum(a, axis, dtype, keepdims, initial, where)
+        return sum_as(a, axis, dtype, keepdims)
+    return sum_as(a, axis, dtype, keepdims, initial, where)
 
 
 @docs_from(sum)
