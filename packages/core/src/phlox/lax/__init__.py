@@ -62,7 +62,7 @@ from ._convolution import (
     padtype_to_pads as padtype_to_pads,
 )
 from ._convolution_shapes import (
-    Numbers as ConvGeneralDilatedDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
     conv_dimension_numbers as conv_dimension_numbers,
     conv_general_permutations as conv_general_permutations,
     conv_general_shape_tuple as conv_general_shape_tuple,

@@ -20,7 +20,13 @@ from .._ops.windows.conv import ConvDimensionNumbers as ConvDimensionNumbers
 from .._ops.windows.geometry import dilated, padtype_to_pads as padtype_to_pads
 from ..typing import Array, ArrayLike, DTypeLike
 from ._contraction import dot_general
-from ._convolution_shapes import Ints, Numbers, Padding, conv_dimension_numbers, transposed_pads
+from ._convolution_shapes import (
+    ConvGeneralDilatedDimensionNumbers,
+    Ints,
+    Padding,
+    conv_dimension_numbers,
+    transposed_pads,
+)
 from ._structural import transpose
 
 
@@ -41,7 +47,7 @@ def conv_general_dilated(
     padding: Padding,
     lhs_dilation: Ints | None = None,
     rhs_dilation: Ints | None = None,
-    dimension_numbers: Numbers = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
     precision: PrecisionLike = None,
@@ -199,7 +205,7 @@ def conv_transpose(
     strides: Ints,
     padding: Padding,
     rhs_dilation: Ints | None = None,
-    dimension_numbers: Numbers = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     transpose_kernel: bool = False,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
@@ -280,7 +286,7 @@ def conv_general_dilated_patches(
     padding: Padding,
     lhs_dilation: Ints | None = None,
     rhs_dilation: Ints | None = None,
-    dimension_numbers: Numbers = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
@@ -339,7 +345,7 @@ def conv_general_dilated_local(
     filter_shape: Ints,
     lhs_dilation: Ints | None = None,
     rhs_dilation: Ints | None = None,
-    dimension_numbers: Numbers = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: PrecisionLike = None,
 ) -> Array:
     """A convolution with a separate kernel at each position of the output, a locally connected layer (StableHLO's

@@ -12,7 +12,7 @@ from .._ops.windows.geometry import padtype_to_pads, positions
 Ints = Sequence[int]
 Padding = str | Sequence[tuple[int, int]]
 #: what users may pass as `dimension_numbers`
-Numbers = ConvDimensionNumbers | Sequence[str] | None
+ConvGeneralDilatedDimensionNumbers = ConvDimensionNumbers | Sequence[str] | None
 
 
 def _three_words(words: Any) -> bool:
@@ -61,7 +61,9 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
     )
 
 
-def conv_dimension_numbers(lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: Numbers) -> ConvDimensionNumbers:
+def conv_dimension_numbers(
+    lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: ConvGeneralDilatedDimensionNumbers
+) -> ConvDimensionNumbers:
     """The `ConvDimensionNumbers` for `dimension_numbers` in any accepted form (as ``jax.lax.conv_dimension_numbers``).
 
     Args:
