@@ -16,6 +16,7 @@ from ... import lax, numpy as jnp
 from ..._api.jit.programs import ShapeDtypeStruct, make_jaxpr
 from ..._base import pytree
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.trace import Tracer
 from ._base import DENSE, JAXSparse, is_sparse, todense
 from ._bcoo import BCOO, parts
 from ._gather import bcoo_gather
@@ -177,8 +178,12 @@ def _integer_pow(x: BCOO, *, y: int) -> BCOO:
 
 @_rule("pow", keeps_format=True)
 def _pow(x: Any, y: Any) -> BCOO:
-    if is_sparse(y) or np.ndim(y):
-        raise NotImplementedError("sparse rule for pow is not implemented.")
+    # 0 to any other power is not 0, and the exponent of a compiled program may be any.
+    if is_sparse(y) or isinstance(y, Tracer) or np.ndim(y) or not np.real(y) > 0:
+        raise NotImplementedError(
+            f"sparse rule for pow is not implemented for the exponent {y!r:.60}; instead: a positive number, or "
+            "sparse.todense() of the base before it"
+        )
     if not x.unique_indices:
         x = distinct(x)
     return x._with(x.data**y)
