@@ -11,9 +11,9 @@ from . import numpy as jnp
 from ._api.devices.out_sharding import OutSharding, lay_out, operands_for
 from ._base import config
 from ._base.docstrings import docs_from
-from ._base.errors import ConcretizationTypeError, OptionError
+from ._base.errors import ConcretizationTypeError, DtypeError, OptionError
 from ._base.public_names import publish
-from ._ir.dtypes import highest, lowest
+from ._ir.dtypes import highest, is_extended, lowest
 from ._operands.checks import check
 from ._ops.structure.dimension_numbers import GatherScatterMode
 from ._trace.trace import Tracer
@@ -36,6 +36,8 @@ def _segments(
     out_sharding: Any,
 ) -> Any:
     data, ids = (jnp.asarray(x) for x in check(function, data, segment_ids))
+    if is_extended(data.dtype):
+        raise DtypeError(f"{function} takes numbers, got {data.aval.short}", aval=data.aval)
     if num_segments is None:
         if isinstance(ids, Tracer):
             # The number of segments is part of the result's shape.
@@ -98,6 +100,7 @@ def segment_sum(
       An array of shape (num_segments, ...), of the dtype of `data`; 0 for a segment without rows.
 
     Raises:
+      DtypeError: `data` are no numbers.
       OptionError: `num_segments` is negative.
       ConcretizationTypeError: `segment_ids` is traced and `num_segments` is None.
 
@@ -129,6 +132,7 @@ def segment_prod(
       An array of shape (num_segments, ...), of the dtype of `data`; 1 for a segment without rows.
 
     Raises:
+      DtypeError: `data` are no numbers.
       OptionError: `num_segments` is negative.
       ConcretizationTypeError: `segment_ids` is traced and there is no `num_segments`.
 
