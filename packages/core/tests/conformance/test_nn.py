@@ -409,3 +409,17 @@ def test_activations_at_infinities():
     np.testing.assert_array_equal(phlox.nn.gelu(x, approximate=False), [0, np.inf])
     np.testing.assert_array_equal(phlox.nn.soft_sign(x), [-1, 1])
     np.testing.assert_array_equal(phlox.vmap(phlox.grad(phlox.nn.soft_sign))(x), [0, 0])
+
+
+@pytest.mark.parametrize("name", ["elu", "selu", "celu", "leaky_relu", "hard_sigmoid", "sparse_sigmoid", "mish"])
+def test_activations_refuse_lists(name):
+    with pytest.raises(TypeError, match="requires ndarray or scalar arguments"):
+        getattr(phlox.nn, name)([1.0, 2.0])
+
+
+@pytest.mark.parametrize("algorithm", ["fast", "stable"])
+def test_variances_of_complex_numbers(algorithm):
+    x = np.array([1 + 2j, -1], np.complex64)
+    with pytest.raises(phlox.errors.DtypeError, match="standardize"):
+        phlox.nn.standardize(x, algorithm=algorithm)
+    np.testing.assert_allclose(phlox.nn.standardize(x, variance=4.0, epsilon=0), [0.5 + 0.5j, -0.5 - 0.5j])

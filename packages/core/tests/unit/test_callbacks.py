@@ -101,6 +101,14 @@ def test_keys_arrive_as_keys():
     assert jnp.array_equal(phlox.random.bits(seen[0]), phlox.random.bits(phlox.random.key(3)))
 
 
+def test_keys_are_not_returned():
+    key = phlox.random.key(1)
+    with pytest.raises(phlox.errors.DtypeError, match="wrap_key_data"):
+        phlox.jit(lambda k: phlox.pure_callback(lambda k: k, phlox.typeof(k), k))(key)
+    with pytest.raises(phlox.errors.DtypeError, match="wrap_key_data"):
+        phlox.ffi.ffi_call("some_function", phlox.typeof(key))
+
+
 def test_ordered_effects_keep_their_order_between_programs():
     seen = []
     f = phlox.jit(lambda x: io_callback(lambda v: seen.append(int(v)), None, x, ordered=True))
