@@ -42,7 +42,9 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Any], Any]]:
         return jnp.zeros(0, jnp.float32), _Unravel(tree, (), None)
     avals = tuple(typeof(x) for x in leaves)
     dtype, _ = promote(tuple((a.dtype, False) for a in avals))
-    flat = jnp.concatenate([jnp.ravel(to_dtype(x, dtype)) for x in leaves])
+    # As in JAX the types of Python numbers stay weak, unless one of them is converted.
+    is_mixed = any(a.dtype != dtype for a in avals)
+    flat = jnp.concatenate([jnp.ravel(to_dtype(x, dtype) if is_mixed else x) for x in leaves])
     return flat, _Unravel(tree, avals, dtype)
 
 

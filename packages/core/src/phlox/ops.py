@@ -42,11 +42,13 @@ def _segments(
         if isinstance(ids, Tracer):
             # The number of segments is part of the result's shape.
             ids._refuse(ConcretizationTypeError, f"{function} without num_segments", f"{function}(..., num_segments=n)")
-        num_segments = int(np.asarray(ids).max()) + 1
+        num_segments = max(int(np.asarray(ids).max()) + 1, 0) if ids.size else 0
     if isinstance(num_segments, Tracer):
         num_segments = num_segments.__index__()
     if num_segments < 0:
         raise OptionError(f"{function}: num_segments={num_segments}")
+    if bucket_size is not None and bucket_size < 1:
+        raise OptionError(f"{function}: bucket_size={bucket_size}", instead="a positive number, or None")
     options = {
         "indices_are_sorted": indices_are_sorted,
         "unique_indices": unique_indices,
@@ -101,7 +103,7 @@ def segment_sum(
 
     Raises:
       DtypeError: `data` are no numbers.
-      OptionError: `num_segments` is negative.
+      OptionError: `num_segments` is negative, or `bucket_size` is not positive.
       ConcretizationTypeError: `segment_ids` is traced and `num_segments` is None.
 
     >>> import phlox
@@ -133,7 +135,7 @@ def segment_prod(
 
     Raises:
       DtypeError: `data` are no numbers.
-      OptionError: `num_segments` is negative.
+      OptionError: `num_segments` is negative, or `bucket_size` is not positive.
       ConcretizationTypeError: `segment_ids` is traced and there is no `num_segments`.
 
     >>> import phlox

@@ -94,6 +94,13 @@ def test_images_without_pixels():
         phlox.image.resize(empty, (2, 3), "linear")
 
 
+def test_segments_of_nothing():
+    assert phlox.ops.segment_sum(np.ones((0, 2), np.float32), np.zeros(0, int)).shape == (0, 2)
+    assert phlox.ops.segment_max(np.ones((2, 2), np.float32), np.int32([-5, -4])).shape == (0, 2)
+    with pytest.raises(phlox.errors.OptionError, match="bucket_size=0"):
+        phlox.ops.segment_sum(np.ones(2, np.float32), np.int32([0, 1]), bucket_size=0)
+
+
 def test_segments_under_jit_need_their_number():
     judge.agree(lambda m, x, i: m.ops.segment_sum(x, i, num_segments=3), np.float32([1, 2, 3, 4, 5]), IDS)
     judge.raises_alike(lambda m: m.jit(m.ops.segment_sum)(np.float32([1, 2, 3, 4, 5]), IDS))

@@ -316,6 +316,8 @@ RAVELLED = [
     {},
     np.float32(2),
     [None, (np.ones(2, bool),)],
+    (1, 2),  # vectors of Python numbers alone have a weak type
+    {"a": None, "b": 1j},
 ]
 
 
