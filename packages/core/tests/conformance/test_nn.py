@@ -394,6 +394,15 @@ def test_initializers_of_vectors(in_axis, out_axis, shape):
     np.testing.assert_allclose(np.asarray(made(phlox)), np.asarray(made(jax)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("shape", [2, np.int64(3)])
+def test_shapes_that_are_numbers(shape):
+    initializers = phlox.nn.initializers
+    assert initializers.variance_scaling(1.0, "fan_in", "normal", 0, ())(phlox.random.key(0), shape).shape == (shape,)
+    for init in (initializers.orthogonal(), initializers.delta_orthogonal(), initializers.lecun_normal()):
+        with pytest.raises(phlox.errors.ShapeError):
+            init(phlox.random.key(0), shape)
+
+
 def test_initializers_of_weights_without_elements():
     for name in ("lecun_normal", "he_uniform", "orthogonal"):
         for shape in ((0, 3), (3, 0), (0, 0, 2)):  # where jax divides by zero

@@ -192,6 +192,12 @@ def test_pictures_of_shardings(capsys):
     assert len(rows) == 4
 
 
+@pytest.mark.parametrize("shape", [(), (0, 4), (4, 0), (0,), (2, 2, 2)])
+def test_arrays_without_a_picture(shape):
+    with pytest.raises(phlox.errors.ShapeError, match="arrays with elements and one or two axes"):
+        phlox.debug.visualize_array_sharding(jnp.zeros(shape))
+
+
 def test_pictures_have_the_sizes_of_jax(capsys):
     """Rows and widths as jax draws them; how many lines are drawn for a part, and how wide it is, in characters."""
     mesh = phlox.make_mesh((4, 2), ("x", "y"))
