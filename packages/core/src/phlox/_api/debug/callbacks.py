@@ -145,7 +145,7 @@ def io_callback(
     leaves, in_tree = _operands("io_callback", callback, args, kwargs)
     called = ops.Callback(callback, in_tree)
     # As in JAX: None promises nothing, so whatever is returned is dropped.
-    if out_tree == _NOTHING:  # with result_shape_dtypes=None, any result is ignored
+    if out_tree == _NOTHING:
         called = dataclasses.replace(called, fun=_silent(callback))
     outs = ops.io_callback.bind(*leaves, callback=called, result_avals=avals, ordered=ordered)
     return out_tree.unflatten(outs)

@@ -103,8 +103,9 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
 
 def distinct(mat: BCOO) -> BCOO:
     """The same array with one stored element for each index; as many as before where they cannot be counted."""
-    traced = isinstance(mat.indices, Tracer)
-    return bcoo_sum_duplicates(mat, nse=mat.nse if traced else None)
+    if mat.unique_indices:
+        return mat
+    return bcoo_sum_duplicates(mat, nse=mat.nse if isinstance(mat.indices, Tracer) else None)
 
 
 def without_zeros(mat: BCOO) -> BCOO:

@@ -130,8 +130,7 @@ def _rule(*names: str, **marks: bool) -> Callable[[Any], Any]:
 def _elementwise(name: str, linear: bool) -> None:
     def rule(x: BCOO, **params: Any) -> BCOO:
         # The function of a sum is not the sum of the function: elements with equal indices are added first.
-        if not linear and not x.unique_indices:
-            x = distinct(x)
+        x = x if linear else distinct(x)
         return x._with(_primitive(name).bind(x.data, **params))
 
     _rule(name, keeps_format=True)(rule)
@@ -171,8 +170,7 @@ for _name in (
 def _integer_pow(x: BCOO, *, y: int) -> BCOO:
     if y <= 0:
         raise NotImplementedError("powers of a sparse array that are not positive are dense")
-    if not x.unique_indices:
-        x = distinct(x)
+    x = distinct(x)
     return x._with(lax.integer_pow(x.data, y))
 
 
@@ -184,8 +182,7 @@ def _pow(x: Any, y: Any) -> BCOO:
             f"sparse rule for pow is not implemented for the exponent {y!r:.60}; instead: a positive number, or "
             "sparse.todense() of the base before it"
         )
-    if not x.unique_indices:
-        x = distinct(x)
+    x = distinct(x)
     return x._with(x.data**y)
 
 
