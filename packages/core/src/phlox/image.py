@@ -13,7 +13,7 @@ from . import numpy as jnp
 from ._api.jit.jit import jit
 from ._base.errors import OptionError, ShapeError
 from ._base.public_names import publish
-from ._operands.checks import as_shape, canonical_axis, check, check_one, type_of
+from ._operands.checks import as_shape, canonical_axes, check, check_one, type_of
 from ._operands.promotion import promote_inexact
 from ._ops.linalg.dot import Precision, PrecisionLike
 from .typing import Array, ArrayLike
@@ -164,8 +164,7 @@ def _resample(
     rank = len(shape)
     operands: list[Any] = [x, list(range(rank))]
     out = list(range(rank))
-    for i, number in enumerate(axes):
-        axis = canonical_axis(number, rank, "scale_and_translate")
+    for i, axis in enumerate(axes):
         weights = _weights(type_of(x).shape[axis], shape[axis], scale[i], translation[i], method, antialias)
         operands += [weights.astype(type_of(x).dtype), [axis, rank + i]]
         out[axis] = rank + i
@@ -206,7 +205,9 @@ def scale_and_translate(
       An array of floats of this shape; 0 at positions outside the image.
 
     Raises:
-      ShapeError: `shape` and the image have different numbers of axes.
+      ShapeError: `shape` and the image have different numbers of axes, or different lengths along an axis that is not
+        in `spatial_dims`; or `scale` or `translation` has another length than `spatial_dims`.
+      AxisError: the image has no such axis.
       OptionError: `method` is NEAREST or another word.
 
     >>> import phlox
@@ -221,9 +222,22 @@ def scale_and_translate(
     chosen = _method(method)
     if chosen is ResizeMethod.NEAREST:
         raise OptionError("scale_and_translate: method NEAREST", instead="resize, or another method")
+    axes = canonical_axes(spatial_dims, aval.ndim, "scale_and_translate")
+    if any(m != n for i, (m, n) in enumerate(zip(aval.shape, shape, strict=True)) if i not in axes):
+        raise ShapeError(
+            f"scale_and_translate: shape {shape} differs from {aval.short} along other axes than {axes}",
+            shapes=[aval.shape, shape],
+        )
     (image,) = promote_inexact(image)
     scale, translation = promote_inexact(scale, translation)
-    return _resample(image, shape, spatial_dims, scale, translation, chosen, antialias, precision)
+    for name, vector in (("scale", scale), ("translation", translation)):
+        if type_of(vector).shape != (len(axes),):
+            raise ShapeError(
+                f"scale_and_translate: {name} is {type_of(vector).short}, and spatial_dims has {len(axes)} axes",
+                instead="one number for each axis",
+                shapes=[type_of(vector).shape],
+            )
+    return _resample(image, shape, axes, scale, translation, chosen, antialias, precision)
 
 
 @functools.partial(jit, static_argnums=(1, 2, 3, 4))
@@ -237,8 +251,10 @@ def _resize(image: Any, shape: tuple[int, ...], method: ResizeMethod, antialias:
             positions = jnp.floor((jnp.arange(n, dtype=np.float32) + 0.5) * m / n).astype(np.int32)
             image = image[(slice(None),) * axis + (positions,)]
         return image
+    if any(old[i] == 0 for i in axes):
+        raise ShapeError(f"resize: {type_of(image).short} has no pixels to make {shape} of", shapes=[old, shape])
     (image,) = promote_inexact(image)
-    scale = [1.0 if shape[i] == 0 else shape[i] / old[i] for i in axes]
+    scale = [shape[i] / old[i] or 1.0 for i in axes]
     return _resample(image, shape, axes, scale, [0.0] * len(axes), method, antialias, precision)
 
 
@@ -263,7 +279,7 @@ def resize(
       An array of this shape; of the dtype of the image for 'nearest'. Other methods convert integers to floats.
 
     Raises:
-      ShapeError: `shape` and the image have different numbers of axes.
+      ShapeError: `shape` and the image have different numbers of axes, or the image has no pixels.
       OptionError: `method` is unknown.
 
     >>> import phlox

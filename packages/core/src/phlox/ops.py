@@ -11,9 +11,9 @@ from . import numpy as jnp
 from ._api.devices.out_sharding import OutSharding, lay_out, operands_for
 from ._base import config
 from ._base.docstrings import docs_from
-from ._base.errors import ConcretizationTypeError, OptionError
+from ._base.errors import ConcretizationTypeError, DtypeError, OptionError
 from ._base.public_names import publish
-from ._ir.dtypes import highest, lowest
+from ._ir.dtypes import highest, is_extended, lowest
 from ._operands.checks import check
 from ._ops.structure.dimension_numbers import GatherScatterMode
 from ._trace.trace import Tracer
@@ -36,15 +36,19 @@ def _segments(
     out_sharding: Any,
 ) -> Any:
     data, ids = (jnp.asarray(x) for x in check(function, data, segment_ids))
+    if is_extended(data.dtype):
+        raise DtypeError(f"{function} takes numbers, got {data.aval.short}", aval=data.aval)
     if num_segments is None:
         if isinstance(ids, Tracer):
             # The number of segments is part of the result's shape.
             ids._refuse(ConcretizationTypeError, f"{function} without num_segments", f"{function}(..., num_segments=n)")
-        num_segments = int(np.asarray(ids).max()) + 1
+        num_segments = max(int(np.asarray(ids).max()) + 1, 0) if ids.size else 0
     if isinstance(num_segments, Tracer):
         num_segments = num_segments.__index__()
     if num_segments < 0:
         raise OptionError(f"{function}: num_segments={num_segments}")
+    if bucket_size is not None and bucket_size < 1:
+        raise OptionError(f"{function}: bucket_size={bucket_size}", instead="a positive number, or None")
     options = {
         "indices_are_sorted": indices_are_sorted,
         "unique_indices": unique_indices,
@@ -98,7 +102,8 @@ def segment_sum(
       An array of shape (num_segments, ...), of the dtype of `data`; 0 for a segment without rows.
 
     Raises:
-      OptionError: `num_segments` is negative.
+      DtypeError: `data` are no numbers.
+      OptionError: `num_segments` is negative, or `bucket_size` is not positive.
       ConcretizationTypeError: `segment_ids` is traced and `num_segments` is None.
 
     >>> import phlox
@@ -129,7 +134,8 @@ def segment_prod(
       An array of shape (num_segments, ...), of the dtype of `data`; 1 for a segment without rows.
 
     Raises:
-      OptionError: `num_segments` is negative.
+      DtypeError: `data` are no numbers.
+      OptionError: `num_segments` is negative, or `bucket_size` is not positive.
       ConcretizationTypeError: `segment_ids` is traced and there is no `num_segments`.
 
     >>> import phlox

@@ -54,6 +54,11 @@ def test_odeint(name):
 
 
 def test_odeint_refuses():
+    for y0 in (1, {"a": np.arange(2)}):  # whole numbers would stay as they are
+        with pytest.raises(TypeError, match="odeint: y0 has an array i32"):
+            phlox.experimental.ode.odeint(lambda y, t: y, y0, phlox.numpy.asarray(T))
+    with pytest.raises(TypeError, match="odeint requires ndarray or scalar"):
+        phlox.experimental.ode.odeint(lambda y, t: y, 1.0, [0.0, 1.0])
     with pytest.raises(TypeError, match="must be arrays or scalars"):
         phlox.experimental.ode.odeint(lambda y, t, s: y, 1.0, phlox.numpy.asarray(T), "a")
     with pytest.raises(TypeError, match="must be an array of floats"):

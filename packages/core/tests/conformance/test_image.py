@@ -77,6 +77,30 @@ def test_methods(word):
     judge.agree(lambda m, x: m.image.resize(x, (6, 3), m.image.ResizeMethod.from_string(word)), x)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axes", "scale", "shift"),
+    [((4, 6), (0, 1), [1.0], [0.0, 0.0]), ((4, 6), (0,), [1.0], [0.0, 0.0]), ((4, 5), (0,), [1.0], [0.0])],
+)
+def test_axes_and_scales_of_other_numbers(shape, axes, scale, shift):
+    image = np.ones((4, 6), np.float32)
+    with pytest.raises(phlox.errors.ShapeError, match="scale_and_translate: "):
+        phlox.image.scale_and_translate(image, shape, axes, np.float32(scale), np.float32(shift), "linear")
+
+
+def test_images_without_pixels():
+    empty = np.ones((0, 3), np.float32)
+    assert phlox.image.resize(empty, (0, 5), "linear").shape == (0, 5)
+    with pytest.raises(phlox.errors.ShapeError, match="no pixels"):
+        phlox.image.resize(empty, (2, 3), "linear")
+
+
+def test_segments_of_nothing():
+    assert phlox.ops.segment_sum(np.ones((0, 2), np.float32), np.zeros(0, int)).shape == (0, 2)
+    assert phlox.ops.segment_max(np.ones((2, 2), np.float32), np.int32([-5, -4])).shape == (0, 2)
+    with pytest.raises(phlox.errors.OptionError, match="bucket_size=0"):
+        phlox.ops.segment_sum(np.ones(2, np.float32), np.int32([0, 1]), bucket_size=0)
+
+
 def test_segments_under_jit_need_their_number():
     judge.agree(lambda m, x, i: m.ops.segment_sum(x, i, num_segments=3), np.float32([1, 2, 3, 4, 5]), IDS)
     judge.raises_alike(lambda m: m.jit(m.ops.segment_sum)(np.float32([1, 2, 3, 4, 5]), IDS))

@@ -394,6 +394,15 @@ def test_initializers_of_vectors(in_axis, out_axis, shape):
     np.testing.assert_allclose(np.asarray(made(phlox)), np.asarray(made(jax)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("shape", [2, np.int64(3)])
+def test_shapes_that_are_numbers(shape):
+    initializers = phlox.nn.initializers
+    assert initializers.variance_scaling(1.0, "fan_in", "normal", 0, ())(phlox.random.key(0), shape).shape == (shape,)
+    for init in (initializers.orthogonal(), initializers.delta_orthogonal(), initializers.lecun_normal()):
+        with pytest.raises(phlox.errors.ShapeError):
+            init(phlox.random.key(0), shape)
+
+
 def test_initializers_of_weights_without_elements():
     for name in ("lecun_normal", "he_uniform", "orthogonal"):
         for shape in ((0, 3), (3, 0), (0, 0, 2)):  # where jax divides by zero
@@ -409,3 +418,17 @@ def test_activations_at_infinities():
     np.testing.assert_array_equal(phlox.nn.gelu(x, approximate=False), [0, np.inf])
     np.testing.assert_array_equal(phlox.nn.soft_sign(x), [-1, 1])
     np.testing.assert_array_equal(phlox.vmap(phlox.grad(phlox.nn.soft_sign))(x), [0, 0])
+
+
+@pytest.mark.parametrize("name", ["elu", "selu", "celu", "leaky_relu", "hard_sigmoid", "sparse_sigmoid", "mish"])
+def test_activations_refuse_lists(name):
+    with pytest.raises(TypeError, match="requires ndarray or scalar arguments"):
+        getattr(phlox.nn, name)([1.0, 2.0])
+
+
+@pytest.mark.parametrize("algorithm", ["fast", "stable"])
+def test_variances_of_complex_numbers(algorithm):
+    x = np.array([1 + 2j, -1], np.complex64)
+    with pytest.raises(phlox.errors.DtypeError, match="standardize"):
+        phlox.nn.standardize(x, algorithm=algorithm)
+    np.testing.assert_allclose(phlox.nn.standardize(x, variance=4.0, epsilon=0), [0.5 + 0.5j, -0.5 - 0.5j])

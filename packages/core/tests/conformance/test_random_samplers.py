@@ -90,7 +90,12 @@ def test_shapes_of_bounds_and_probabilities():
     )
     both(lambda m: m.random.uniform(key(m), (2,), minval=np.zeros(3, np.float32)), jit=False)
     both(lambda m: m.random.uniform(key(m), (), minval=np.zeros(1, np.float32), maxval=np.full(1, 3, np.float32)))
+    both(lambda m: m.random.uniform(key(m), np.array([2, 3])))
+    both(lambda m: m.random.uniform(key(m), [], minval=np.zeros(1, np.float32)))
     both(lambda m: m.random.randint(key(m), (2, 3), np.arange(3), np.arange(3) + 5))
+    # Floats out of range are clipped, as arrays of them are.
+    for low, high in ((1e30, 10), (-5.0, 1e30), (np.float32(3e9), 4)):
+        both(lambda m, low=low, high=high: m.random.randint(key(m), (3,), low, high, "uint8"))
     both(lambda m: m.random.randint(key(m), (2, 3), np.array([[0], [9]]), 10))
     both(lambda m, p: m.random.bernoulli(key(m), p), np.array([0.1, 0.9, 0.0, 1.0], np.float32))
     both(lambda m, p: m.random.bernoulli(key(m), p, (2, 4)), np.array([0.1, 0.9, 0.0, 1.0], np.float32))

@@ -293,6 +293,59 @@ def test_padding_and_duplicates():
     both(lambda m, s: s.BCOO((m.numpy.asarray(data), m.numpy.asarray(indices)), shape=(3, 3)).sum_duplicates())
 
 
+def test_elements_with_equal_indices_are_one_element():
+    both(
+        lambda m, s: abs(s.BCOO((m.numpy.array([1.0, -3.0]), m.numpy.array([[0, 1], [0, 1]])), shape=(2, 2))).todense()
+    )
+
+
+@pytest.mark.parametrize("layout", [{"n_batch": 2}, {"n_dense": 2}, {"n_batch": 1, "n_dense": 1}], ids=str)
+@pytest.mark.parametrize("dense", [DENSE, np.zeros((0, 3), np.float32)], ids=["elements", "none"])
+def test_products_without_sparse_axes(layout, dense):
+    a = phlox.experimental.sparse.BCOO.fromdense(dense, **layout)
+    np.testing.assert_array_equal((a * a).todense(), dense * dense)
+    np.testing.assert_array_equal(a.sum(0).todense(), dense.sum(0))
+    np.testing.assert_array_equal(a.update_layout(n_batch=0, n_dense=0).todense(), dense)
+
+
+@pytest.mark.parametrize("shape", [(np.int64(12),), (-1,), ((3, -1),), ([2, 6],), (1, 4, 3), (2, 2, 3, 1), (6, 1, 2)])
+def test_reshapes(shape):
+    a = phlox.experimental.sparse.BCOO.fromdense(DENSE).reshape(*shape)
+    np.testing.assert_array_equal(a.todense(), DENSE.reshape(*shape))
+
+
+def test_reshapes_of_long_axes():
+    """The number of an element exceeds what its indices hold."""
+    one = phlox.numpy.array([1.0])
+    wide = phlox.experimental.sparse.BCOO((one, phlox.numpy.array([[99999, 5]])), shape=(100000, 100000))
+    assert wide.reshape(1, 100000, 10, 10000).indices.tolist() == [[0, 99999, 0, 5]]
+    with pytest.raises(OverflowError, match="int32"):
+        wide.reshape(50000, 200000)
+    narrow = phlox.experimental.sparse.BCOO((one, phlox.numpy.array([[19, 19]], "int8")), shape=(20, 20))
+    assert narrow.reshape(10, 40).indices.tolist() == [[9, 39]]
+
+
+def test_indices_that_are_too_narrow():
+    s = phlox.experimental.sparse
+    for kind in (s.BCOO, s.COO):
+        with pytest.raises(OverflowError, match="300"):
+            kind.fromdense(phlox.numpy.ones((300, 1)), index_dtype="uint8")
+    for kind in (s.BCSR, s.CSR, s.CSC):
+        with pytest.raises(OverflowError, match="400"):
+            kind.fromdense(phlox.numpy.ones((20, 20)), index_dtype="uint8")
+
+
+def test_powers_keep_zeros():
+    s = phlox.experimental.sparse
+    a = s.BCOO.fromdense(phlox.numpy.asarray(DENSE))
+    np.testing.assert_allclose((a**2.5).todense(), DENSE**2.5, rtol=1e-6)
+    for exponent in (-1.0, 0.0, 0, phlox.numpy.zeros(()), a):
+        with pytest.raises(NotImplementedError, match=r"pow|dense"):
+            a**exponent
+    with pytest.raises(NotImplementedError, match="a positive number"):
+        phlox.jit(lambda a, y: a**y)(a, 2.0)
+
+
 def test_sampled_products():
     indices = np.array([[0, 1], [3, 3], [2, 0]])
     numbers = (((1,), (0,)), ((), ()))
@@ -313,6 +366,22 @@ def test_systems_of_equations():
         return solve(data), m.grad(lambda data: (solve(data) ** 2).sum())(data)
 
     both(program)
+
+
+@pytest.mark.parametrize("derived", ["jacfwd", "jacrev", "hessian"])
+def test_derivatives_of_solutions(derived):
+    jnp, sparse = phlox.numpy, phlox.experimental.sparse
+    columns, starts, b = jnp.array([0, 1, 0, 1]), jnp.array([0, 2, 4]), jnp.array([1, 2])
+    point = jnp.array([2.0, 1.0, 0.5, 3.0]), b.astype(float)
+    mine = getattr(phlox, derived)(lambda data, b: sparse.linalg.spsolve(data, columns, starts, b), (0, 1))(*point)
+    dense = getattr(phlox, derived)(lambda data, b: jnp.linalg.solve(data.reshape(2, 2), b), (0, 1))(*point)
+    phlox.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-5), mine, dense)
+    # Integers on the right-hand side have solutions that are none.
+    np.testing.assert_array_equal(
+        sparse.linalg.spsolve(point[0], columns, starts, b), sparse.linalg.spsolve(point[0], columns, starts, point[1])
+    )
+    with pytest.raises(ValueError, match="a vector"):
+        sparse.linalg.spsolve(point[0], columns, starts, jnp.eye(2))
 
 
 def symmetric(eigenvalues):
@@ -369,6 +438,7 @@ def test_what_is_printed():
         for m, s in ((phlox, phlox.experimental.sparse), (jax, jax.experimental.sparse))
     ]
     assert trees[0] == trees[1]
+    assert repr(phlox.tree.map(lambda x: None, phlox.experimental.sparse.eye(2))) == "BCOO(None, None)"
 
 
 def test_errors_say_what_to_do():

@@ -324,6 +324,8 @@ RAVELLED = [
     2.5,
     (1.5, np.float64(2)),
     [True, False],
+    (1, 2),  # vectors of Python numbers alone have a weak type
+    {"a": None, "b": 1j},
 ]
 
 

@@ -43,6 +43,23 @@ def test_a_script(tmp_path):
     assert "Array(1.70710" in out  # root + 1 in turn 0
 
 
+def test_wrong_lines_do_not_end_the_session(tmp_path):
+    (tmp_path / "train.py").write_text(PROGRAM + "run(jnp.ones(4))\n")
+    lines = [
+        "forward abc",
+        "down x",
+        "plot 'a'",
+        "plot jnp.zeros(0)",
+        "plot jnp.array([3 + 4j])",
+        "x = 3",
+        "40 + 2",
+        "q",
+    ]
+    out = debug(tmp_path, lines, "train.py").stdout
+    assert "ValueError: invalid literal" in out and "ArgumentError" in out and "SyntaxError" in out
+    assert "no elements" in out and "5.5" in out and "(phlox) 42" in out  # a bin around the absolute value 5
+
+
 def test_under_pytest(tmp_path):
     (tmp_path / "model.py").write_text(PROGRAM)
     (tmp_path / "test_model.py").write_text("import model\n\ndef test_run():\n    model.run(model.jnp.ones(4))\n")

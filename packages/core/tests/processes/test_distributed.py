@@ -126,6 +126,7 @@ for source in range(count):
     got = multihost_utils.broadcast_one_to_all({"x": bits, "y": np.zeros(0)}, me == source)
     assert got["x"].tobytes() == np.array([np.nan, -0.0, 1.5 + source], np.float32).tobytes() and got["y"].size == 0
 multihost_utils.sync_global_devices("here")
+multihost_utils.assert_equal(np.float32([np.nan, 1]))
 try:
     multihost_utils.assert_equal({"a": 1, "b": me}, "no equals")
 except AssertionError as error:

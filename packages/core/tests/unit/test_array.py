@@ -239,6 +239,27 @@ def test_bytes():
         bytes(deleted)
 
 
+@pytest.mark.parametrize(
+    ("number", "dtype"),
+    [
+        (3e9, "int32"),
+        (-1.0, "uint8"),
+        (256.0, "uint8"),
+        (float("nan"), "int32"),
+        (float("inf"), "int8"),
+        (300, "uint8"),
+    ],
+)
+def test_python_numbers_that_an_integer_dtype_cannot_hold(number, dtype):
+    for data in (number, [number], [[0, number]]):
+        with pytest.raises(phlox.errors.NumberRangeError, match=f"too large to convert to {dtype}"):
+            jnp.array(data, dtype)
+    for data in ([1.0, [2.0]], [[float("nan")], [1.0, 2.0]]):
+        with pytest.raises(ValueError, match="array: "):
+            jnp.array(data, "float32")
+    assert jnp.array([255.9, -0.9, True], "uint8").tolist() == [255, 0, 1]
+
+
 def test_shards():
     mesh = phlox.sharding.Mesh(np.array(phlox.devices()[:4]).reshape(2, 2), ("a", "b"))
     x = np.arange(16.0, dtype=np.float32).reshape(4, 4)

@@ -115,6 +115,14 @@ def test_keys_arrive_as_keys():
     assert jnp.array_equal(phlox.random.bits(seen[0]), phlox.random.bits(phlox.random.key(3)))
 
 
+def test_keys_are_not_returned():
+    key = phlox.random.key(1)
+    with pytest.raises(phlox.errors.DtypeError, match="wrap_key_data"):
+        phlox.jit(lambda k: phlox.pure_callback(lambda k: k, phlox.typeof(k), k))(key)
+    with pytest.raises(phlox.errors.DtypeError, match="wrap_key_data"):
+        phlox.ffi.ffi_call("some_function", phlox.typeof(key))
+
+
 def test_ordered_effects_keep_their_order_between_programs():
     seen = []
     f = phlox.jit(lambda x: io_callback(lambda v: seen.append(int(v)), None, x, ordered=True))
@@ -196,6 +204,12 @@ def test_pictures_of_shardings(capsys):
     rows = [line for line in shown.splitlines() if "CPU" in line]
     assert ["CPU 0" in r and "CPU 4" in r for r in rows] == [True, False, False, False]
     assert len(rows) == 4
+
+
+@pytest.mark.parametrize("shape", [(), (0, 4), (4, 0), (0,), (2, 2, 2)])
+def test_arrays_without_a_picture(shape):
+    with pytest.raises(phlox.errors.ShapeError, match="arrays with elements and one or two axes"):
+        phlox.debug.visualize_array_sharding(jnp.zeros(shape))
 
 
 def test_pictures_have_the_sizes_of_jax(capsys):

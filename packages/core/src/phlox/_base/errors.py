@@ -322,7 +322,7 @@ class TypePromotionError(DtypeError):
 
 
 class NumberRangeError(PhloxError, OverflowError):
-    """A Python integer is out of the range of an element type. Attributes: value, dtype."""
+    """A Python number is out of the range of an element type. Attributes: value, dtype."""
 
 
 class TreeError(PhloxError, TypeError, ValueError):

@@ -96,15 +96,19 @@ class Debugger(cmd.Cmd):
         return known
 
     def evaluate(self, expression: str) -> Any:
-        """The value of an expression of the user; None after an error, which is printed."""
-        try:
-            # No globals of the debugger, so that names of the user's variables are not hidden.
-            return eval(expression or "it", {}, self.variables())
-        except Exception as error:
-            self.write(f"{type(error).__name__}: {error}")
-            return None
+        """The value of an expression of the user."""
+        # No globals of the debugger, so that names of the user's variables are not hidden.
+        return eval(expression or "it", {}, self.variables())
 
     # -- commands
+
+    def onecmd(self, line: str) -> bool:
+        # An error in a line, such as a count that is no number, must not end the session.
+        try:
+            return super().onecmd(line)
+        except Exception as error:
+            self.write(f"{type(error).__name__}: {error}")
+            return False
 
     def emptyline(self) -> bool:
         return False
@@ -154,10 +158,8 @@ class Debugger(cmd.Cmd):
             self.write(repr(value))
 
     def do_plot(self, expression: str) -> None:
-        """plot EXPRESSION: a histogram of the elements."""
-        value = self.evaluate(expression)
-        if value is not None:
-            self.write(histogram(Value(jnp.asarray(value)).numbers))
+        """plot EXPRESSION: a histogram of the elements; of complex ones, of their absolute values."""
+        self.write(histogram(Value(jnp.asarray(self.evaluate(expression))).numbers))
 
     def do_locals(self, _: str) -> None:
         """locals: the variables, with their types and ranges."""
@@ -200,6 +202,7 @@ def _has(section: Section, step: Step) -> bool:
 
 def histogram(x: np.ndarray) -> str:
     """A histogram of the finite elements in text, and the numbers of the others."""
+    x = np.abs(x) if x.dtype.kind == "c" else x
     values = x[np.isfinite(x)] if x.dtype.kind == "f" else x.astype(np.float64)
     lines = []
     if values.size:
@@ -208,4 +211,4 @@ def histogram(x: np.ndarray) -> str:
             bar = "█" * round(_WIDTH * count / counts.max())
             lines.append(f"{number_text(low):>10} … {number_text(high):>10} {count:6} {bar}")
     others = x.size - values.size
-    return "\n".join([*lines, *([f"{others} are nan or infinite"] if others else [])])
+    return "\n".join([*lines, *([f"{others} are nan or infinite"] if others else [])]) or "no elements"

@@ -204,11 +204,11 @@ def unknown(x: Any) -> DtypeError:
     )
 
 
-def too_large(x: int, dtype: Dtype, where: str = "") -> NumberRangeError:
-    """The error for a Python integer that this element type cannot hold; the message begins with `where`."""
-    shown = str(x) if -(2**128) < x < 2**128 else f"of {x.bit_length()} bits"
+def too_large(x: float, dtype: Dtype, where: str = "") -> NumberRangeError:
+    """The error for a Python number that this element type cannot hold; the message begins with `where`."""
+    shown = f"of {x.bit_length()} bits" if isinstance(x, int) and abs(x) >= 2**128 else str(x)
     return NumberRangeError(
-        f"{where}Python int {shown} too large to convert to {dtype.name}",
+        f"{where}Python {'int' if isinstance(x, int) else 'float'} {shown} too large to convert to {dtype.name}",
         instead="an array of another dtype, as in phlox.numpy.uint32(...), or a float; 64 bits need "
         "phlox.config.update('enable_x64', True)",
         value=x,
@@ -513,6 +513,8 @@ def highest(dtype: Dtype) -> Any:
 @functools.lru_cache
 def _extreme(dtype: Dtype, infinity: float, limit: str) -> Any:
     letter = kind(dtype)
+    if letter == "k":
+        raise DtypeError(f"{dtype} has no order")
     if letter == "b":
         return limit == "max"
     if letter in "iu":

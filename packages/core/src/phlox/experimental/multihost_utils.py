@@ -134,7 +134,7 @@ def sync_global_devices(name: str) -> None:
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Raises `AssertionError`, in all processes, unless all processes pass equal values.
+    """Raises `AssertionError`, in all processes, unless all processes pass equal values. A nan is equal to itself.
 
     Args:
       in_tree: a tree of arrays. Arrays that are distributed over several processes are not compared.
@@ -151,7 +151,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     for path, x in pytree.tree_leaves_with_path(in_tree):
         if not _is_shared(x):
             every = process_allgather(x)
-            if not all(np.array_equal(every[0], one) for one in every):
+            if not all(np.array_equal(every[0], one) or every[0].tobytes() == one.tobytes() for one in every):
                 where = pytree.keystr(path)
                 raise AssertionError(f"{fail_message}: the processes differ{where and ' at ' + where}: {every}")
 

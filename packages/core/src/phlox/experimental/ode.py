@@ -23,6 +23,9 @@ from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError
 from .._base.public_names import publish
 from .._ir.avals import typeof_value
+from .._ir.dtypes import is_inexact
+from .._operands.checks import check_one
+from .._trace.trace import typeof
 from ..flatten_util import ravel_pytree
 from ..typing import Array
 
@@ -84,7 +87,7 @@ def odeint(
 
     Raises:
       ArgumentError: a leaf of `args` is no array.
-      DtypeError: `t` is no array of floats.
+      DtypeError: `t` is no array of floats, or a leaf of `y0` has integers.
 
     >>> y = odeint(lambda y, t: -y, jnp.float32(1), jnp.array([0.0, 1.0]), rtol=1e-6, atol=1e-6)
     >>> bool(abs(y[1] - jnp.exp(-1)) < 1e-5)
@@ -93,8 +96,12 @@ def odeint(
     for leaf in pytree.tree_leaves(args):
         if typeof_value(leaf) is None:
             raise ArgumentError(f"The contents of odeint *args must be arrays or scalars, but got {leaf!r}")
+    t = jnp.asarray(check_one("odeint", t))
     if not jnp.issubdtype(t.dtype, jnp.floating):
         raise DtypeError(f"t must be an array of floats, but got {t}", instead="t.astype(float)")
+    for aval in map(typeof, pytree.tree_leaves(y0)):
+        if not is_inexact(aval.dtype):
+            raise DtypeError(f"odeint: y0 has an array {aval.short}", instead="floats, as in 1.0", aval=aval)
     # Arrays that `func` closes over become arguments: `custom_vjp` returns cotangents of arguments only.
     converted, consts = closure_convert(func, y0, t[0], *args)
     return _solve_tree(converted, rtol, atol, mxstep, hmax, y0, t, *args, *consts)

@@ -45,7 +45,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
     >>> hard_sigmoid(jnp.array([0.0]))
     Array([0.5], dtype=float32)
     """
-    return relu6(x + 3.0) / 6.0
+    return relu6(check_one("hard_sigmoid", x) + 3.0) / 6.0
 
 
 @jit
@@ -91,7 +91,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
     >>> sparse_sigmoid(jnp.array([0.0]))
     Array([0.5], dtype=float32)
     """
-    return 0.5 * jnp.clip(x + 1.0, 0.0, 2.0)
+    return 0.5 * jnp.clip(check_one("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
 
 # --- smooth ---------------------------------------------------------------------------------------------

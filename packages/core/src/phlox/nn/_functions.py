@@ -13,7 +13,7 @@ from .._api.derivatives.custom import custom_jvp
 from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._api.jit.jit import jit
 from .._base.docstrings import docs_from
-from .._base.errors import ArgumentError, OptionError, ShapeError
+from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
 from .._operands.checks import canonical_axes, canonical_axis, check, hashable, integer, type_of
@@ -83,8 +83,9 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     >>> elu(jnp.array([2.0]))
     Array([2.], dtype=float32)
     """
+    x, alpha = check("elu", x, alpha)
     # The inner `where` avoids the exponential of large x, whose derivative would overflow.
-    return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))  # type: ignore[operator]
+    return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
 
 
 @jit
@@ -202,7 +203,8 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     >>> leaky_relu(jnp.array([-1.0, 1.0]))
     Array([-0.01,  1.  ], dtype=float32)
     """
-    return jnp.where(x >= 0, x, negative_slope * x)  # type: ignore[operator]
+    x, negative_slope = check("leaky_relu", x, negative_slope)
+    return jnp.where(x >= 0, x, negative_slope * x)
 
 
 @functools.partial(jit, inline=True)
@@ -436,12 +438,15 @@ def standardize(
     Raises:
       OptionError: there is no such `algorithm`.
       AxisError: `x` has no such axis.
+      DtypeError: `x` is complex and there is no `variance`.
 
     >>> standardize(jnp.array([1.0, -1.0]), epsilon=0.0)
     Array([ 1., -1.], dtype=float32)
     """
     if algorithm not in ("fast", "stable"):
         raise OptionError(f"standardize: unknown algorithm {algorithm!r}", instead="'fast' or 'stable'")
+    if variance is None and dtypes.kind(type_of(x).dtype) == "c":
+        raise DtypeError(f"standardize: x has type {type_of(x).short}", instead="real numbers, or variance=")
     lost = None
     if where is not None and (mean is None or variance is None):
         # Numbers whose result is nan are replaced, so that they do not reach the derivatives of the others.

@@ -14,6 +14,7 @@ from .._base.docstrings import docs_from
 from .._base.errors import OptionError, ShapeError
 from .._base.public_names import publish
 from .._ir import dtypes
+from .._operands.checks import as_shape
 from ..typing import Array, ArrayLike, DTypeLike, Key
 
 __all__ = [
@@ -164,14 +165,14 @@ def truncated_normal(
     return init
 
 
-def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
+def _fans(shape: tuple[int, ...], in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
     """The numbers of inputs and outputs of each unit, multiplied by the receptive field of convolutions."""
     if len(shape) < 2 and isinstance(in_axis, int) and in_axis == -2:
         raise ShapeError(
             f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default in_axis. "
             "Must be at least 2D or specify in_axis explicitly.",
             instead="zeros or normal for vectors",
-            shapes=[tuple(shape)],
+            shapes=[shape],
         )
 
     def product(axes: Any) -> int:
@@ -246,6 +247,7 @@ def variance_scaling(
         return lay_out("variance_scaling", draw(key, shape, dtypes.float_dtype(dtype)), out_sharding)
 
     def draw(key: Any, shape: Sequence[int], float_dtype: Any) -> Any:
+        shape = as_shape(shape, "variance_scaling")
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         choices = {
             "fan_in": fan_in,
@@ -325,9 +327,9 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
     """
 
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
-        dtype = dtypes.float_dtype(dtype)
+        dtype, shape = dtypes.float_dtype(dtype), as_shape(shape, "orthogonal")
         if len(shape) < 2:
-            raise ShapeError(f"orthogonal: a shape of at least two axes is needed, got {tuple(shape)}")
+            raise ShapeError(f"orthogonal: a shape of at least two axes is needed, got {shape}")
         if not math.prod(shape):
             return lay_out("orthogonal", jnp.zeros(shape, dtype), out_sharding)
         columns = shape[column_axis]
@@ -361,10 +363,10 @@ def delta_orthogonal(
     """
 
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
-        dtype = dtypes.float_dtype(dtype)
+        dtype, shape = dtypes.float_dtype(dtype), as_shape(shape, "delta_orthogonal")
         if not 3 <= len(shape) <= 5 or shape[-1] < shape[-2]:
             raise ShapeError(
-                f"delta_orthogonal: no shape for a convolution kernel with as many outputs as inputs: {tuple(shape)}",
+                f"delta_orthogonal: no shape for a convolution kernel with as many outputs as inputs: {shape}",
                 instead="one to three spatial axes, inputs, and at least as many outputs",
             )
         middle = tuple((size - 1) // 2 for size in shape[:-2])

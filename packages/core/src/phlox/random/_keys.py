@@ -328,7 +328,7 @@ def fold_in(key: Key, data: ArrayLike) -> Array:
 
     Args:
       key: one PRNG key, new-style or old-style.
-      data: integer to combine with the key: a Python integer from 0 to 2**32 - 1, or an array of shape (), which is
+      data: integer to combine with the key: a Python number from 0 to 2**32 - 1, or an array of shape (), which is
         converted to uint32.
 
     Returns:
@@ -337,7 +337,7 @@ def fold_in(key: Key, data: ArrayLike) -> Array:
     Raises:
       DtypeError: `key` is not a PRNG key, or `data` is not a real number.
       ShapeError: `key` is an array of several keys, or `data` is not a scalar.
-      NumberRangeError: `data` is a Python integer out of the range of uint32.
+      NumberRangeError: `data` is a Python number out of the range of uint32.
 
     >>> fold_in(PRNGKey(0), 1)
     Array([ 928981903, 3453687069], dtype=uint32)
@@ -347,9 +347,10 @@ def fold_in(key: Key, data: ArrayLike) -> Array:
         raise DtypeError(f"fold_in: data must be a number, got {data!r}")
     if aval.shape:
         raise ShapeError(f"fold_in: data must be one integer, got {aval.short}", instead="phlox.vmap")
-    if isinstance(data, int):
-        if not 0 <= data < 1 << 32:
+    if isinstance(data, int | float):
+        if not -1 < data < 1 << 32:
             raise dtypes.too_large(data, dtypes.uint32)
+        data = int(data)
         # A Python number is an int32 argument of the program, which cannot hold 2**31 and more.
         if type(key) is not ArrayImpl or current_trace.get() is not None or data >= 1 << 31:
             return _fold_in(key, np.uint32(data))

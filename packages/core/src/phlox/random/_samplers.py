@@ -176,7 +176,7 @@ def uniform(
     key = check_key("uniform", key)
     out_dtype = _float("uniform", dtype)
     lower = type_of(check_one("uniform", minval)).shape
-    if shape == () and set(lower) == {1}:
+    if shape is not None and set(lower) == {1} and as_shape(shape, "uniform") == ():
         shape = lower  # as JAX: a bound of one element gives its shape to a scalar
     return _uniform(key, minval, maxval, _shape("uniform", shape, minval, maxval), out_dtype)
 

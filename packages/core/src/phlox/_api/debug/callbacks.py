@@ -29,7 +29,7 @@ def result_types(function: str, tree: Any) -> tuple[tuple[ShapedArray, ...], PyT
                 value=x,
             )
         # The dtype is not narrowed silently: the function would return what the program does not expect.
-        dtype = dtypes.as_dtype(x.dtype)
+        dtype = host_dtype(function, x)
         if dtypes.canonical(dtype) != dtype:
             raise DtypeError(
                 f"{function}: result_shape_dtypes asks for {dtype.name} while 64-bit types are disabled",
@@ -38,6 +38,18 @@ def result_types(function: str, tree: Any) -> tuple[tuple[ShapedArray, ...], PyT
             )
         avals.append(shaped(tuple(x.shape), dtype))
     return tuple(avals), treedef
+
+
+def host_dtype(function: str, struct: Any) -> Any:
+    """The dtype of a result. Raises `DtypeError` for keys, which exist inside of programs only."""
+    dtype = dtypes.as_dtype(struct.dtype)
+    if dtypes.is_extended(dtype):
+        raise DtypeError(
+            f"{function}: result_shape_dtypes asks for {dtype}",
+            instead="uint32 for the words of keys, and phlox.random.wrap_key_data of the result",
+            dtype=dtype,
+        )
+    return dtype
 
 
 def pure_callback(
@@ -70,7 +82,7 @@ def pure_callback(
       CallbackError: `callback` returned other types than `result_shape_dtypes`. In a compiled program this error is the
         cause of a `JaxRuntimeError`, as are errors that `callback` raises.
       DerivativeError: the call is differentiated.
-      DtypeError: `result_shape_dtypes` has a 64-bit dtype while these are disabled.
+      DtypeError: `result_shape_dtypes` has a 64-bit dtype while these are disabled, or a dtype of keys.
       OptionError: there is no such `vmap_method`.
       UnsupportedError: `sharding` is not None.
 
@@ -133,7 +145,7 @@ def io_callback(
     leaves, in_tree = _operands("io_callback", callback, args, kwargs)
     called = ops.Callback(callback, in_tree)
     # As in JAX: None promises nothing, so whatever is returned is dropped.
-    if out_tree == _NOTHING:  # with result_shape_dtypes=None, any result is ignored
+    if out_tree == _NOTHING:
         called = dataclasses.replace(called, fun=_silent(callback))
     outs = ops.io_callback.bind(*leaves, callback=called, result_avals=avals, ordered=ordered)
     return out_tree.unflatten(outs)

@@ -7,11 +7,11 @@ from typing import Any
 
 from ..._base.errors import ArgumentError, OptionError
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.dtypes import as_dtype
 from ..._ops.host import ffi
 from ..._trace.trace import typeof
 from ..._xla.foreign import row_major
 from ..._xla.layout import Layout
+from .callbacks import host_dtype
 
 LayoutOptions = Sequence[int] | Layout | None
 
@@ -53,6 +53,7 @@ def ffi_call(
     Raises:
       ArgumentError: in a call, when an attribute is of another type.
       DerivativeError: the call is differentiated.
+      DtypeError: a result is an array of keys.
       OptionError: `vmap_method` is another value, a result has no shape or dtype, or `legacy_backend_config` is given
         for the typed interface; in a call, when layouts or aliases do not match the arrays.
 
@@ -101,7 +102,7 @@ def _result(struct: Any) -> ShapedArray:
             f"ffi_call: result_shape_dtypes has {struct!r}, which has no shape and dtype",
             instead="phlox.ShapeDtypeStruct(shape, dtype)",
         )
-    return shaped(tuple(struct.shape), as_dtype(struct.dtype))
+    return shaped(tuple(struct.shape), host_dtype("ffi_call", struct))
 
 
 def _layouts(what: str, avals: Sequence[ShapedArray], layouts: Sequence[LayoutOptions] | None) -> tuple[ffi.Ints, ...]:

@@ -45,7 +45,7 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
       None.
 
     Raises:
-      ShapeError: `arr` has another number of axes.
+      ShapeError: `arr` has another number of axes, or no elements.
 
     >>> phlox.debug.visualize_array_sharding(jnp.ones(4), use_color=False)
     ┌───────┐
@@ -80,7 +80,7 @@ def visualize_sharding(
       None.
 
     Raises:
-      ShapeError: `shape` has another number of axes.
+      ShapeError: `shape` has another number of axes, or an axis of length 0.
 
     >>> phlox.debug.visualize_sharding((4,), jnp.ones(4).sharding, use_color=False)
     ┌───────┐
@@ -88,8 +88,9 @@ def visualize_sharding(
     └───────┘
     """
     shape = tuple(shape)
-    if len(shape) not in (1, 2):
-        raise ShapeError(f"visualize_sharding draws arrays with one or two axes, got shape {shape}", shapes=[shape])
+    if len(shape) not in (1, 2) or 0 in shape:
+        what = "arrays with elements and one or two axes"
+        raise ShapeError(f"visualize_sharding draws {what}, got shape {shape}", shapes=[shape])
     import rich.align
     import rich.box
     import rich.console

@@ -47,6 +47,8 @@ _KIND_NAMES = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f
 def literal(like: Any, value: Any) -> Any:
     """`value` with the dtype of `like`: a NumPy scalar, or a weakly typed number if `like` is a weakly typed scalar."""
     aval = typeof(like)
+    if isinstance(aval.dtype, dtypes.ExtendedDtype):
+        raise DtypeError(f"an operation on numbers got {aval.short}", aval=aval)
     number = np.asarray(value, aval.dtype)[()]
     number = weak_number(number) if aval.weak_type and not aval.shape else keep_dtype(number)
     # Zero is unreduced where `like` is, so that the two can be added, or selected from.

@@ -148,18 +148,19 @@ convert_element_type = Primitive(
 )
 
 
+#: pairs (from, to) of dtype kinds that NumPy converts like XLA; float to integer differs for values out of range
+_EXACT = {"bb", "bi", "bu", "bf", "bc", "ii", "iu", "ui", "uu", "if", "uf", "ic", "uc", "ff", "fc", "cc"}
+
+
 def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     """`x` converted to this dtype and weak type; `x` itself when it has them already."""
     aval = typeof(x)
     if aval.dtype == dtype and aval.weak_type == weak_type:
         return x
-    if isinstance(x, np.ndarray | np.generic | bool | int | float | complex) and not weak_type and not aval.shape:
+    is_number = isinstance(x, np.ndarray | np.generic | bool | int | float | complex) and not aval.shape
+    if is_number and not weak_type and dtypes.kind(aval.dtype) + dtypes.kind(dtype) in _EXACT:
         return keep_dtype(literal_of(x, dtype))
     return convert_array(x, dtype, weak_type)
-
-
-#: pairs (from, to) of dtype kinds that NumPy converts like XLA; float to integer differs for values out of range
-_EXACT = {"bb", "bi", "bu", "bf", "bc", "ii", "iu", "ui", "uu", "if", "uf", "ic", "uc", "ff", "fc", "cc"}
 
 
 def convert_array(x: Any, dtype: Any, weak_type: bool) -> Any:

@@ -80,6 +80,9 @@ class JAXSparse:
         return self.shape[0]
 
     def __repr__(self) -> str:
+        if not all(hasattr(part, "dtype") for part in self.tree_flatten()[0]):
+            # Transformations and error messages make trees of other objects than arrays.
+            return f"{type(self).__name__}{self.tree_flatten()[0]}"
         batch, dense = getattr(self, "n_batch", 0), getattr(self, "n_dense", 0)
         extra = (f", n_batch={batch}" if batch else "") + (f", n_dense={dense}" if dense else "")
         return f"{type(self).__name__}({self.dtype}{list(self.shape)}, nse={self.nse}{extra})"

@@ -18,6 +18,7 @@ from ... import numpy as jnp
 from ..._api.batching.vmap import vmap
 from ..._base import pytree
 from ..._base.errors import ArgumentError, ShapeError
+from ..._ir import dtypes
 from ...typing import Array, DTypeLike
 from ._base import JAXSparse, columns, fit_batch
 from ._functions import functions
@@ -162,14 +163,8 @@ class BCOO(JAXSparse):
         return functions.bcoo_transpose(self, permutation=order)
 
     def reshape(self, *args: Any, **kwargs: Any) -> BCOO:
-        """The array in another shape."""
-        if set(kwargs) - {"order"} or kwargs.get("order", "C") != "C":
-            raise NotImplementedError(f"reshape: {kwargs}")
-        sizes = list(args[0] if len(args) == 1 and not isinstance(args[0], int) else args)
-        if -1 in sizes:
-            # The product contains the -1 itself, hence the sign.
-            sizes[sizes.index(-1)] = self.size // -int(np.prod(sizes))
-        return functions.bcoo_reshape(self, new_sizes=sizes)
+        """The array in another shape, with the arguments of `phlox.numpy.reshape`."""
+        return functions.sparsify(lambda x: x.reshape(*args, **kwargs))(self)
 
     def update_layout(
         self, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
@@ -193,14 +188,16 @@ class BCOO(JAXSparse):
         return self.tree_unflatten(self.tree_flatten()[1], (data, self.indices))
 
     def _unary(self, name: str) -> BCOO:
-        return self._with(getattr(operator, name)(self.data))
+        # By the rules of `sparsify`, as elements with equal indices are added before their absolute values are taken.
+        return functions.sparsify(getattr(operator, name))(self)
 
     def _binary(self, name: str, other: Any) -> Any:
         reflected = name in ("__radd__", "__rsub__", "__rmul__", "__rtruediv__", "__rmatmul__")
         operation = getattr(operator, name.replace("__r", "__") if reflected else name)
         if isinstance(other, str):
             return NotImplemented
-        if name == "__pow__":
+        if name == "__pow__" and not isinstance(other, JAXSparse):
+            # The exponent is not an argument: only a number known while tracing can be seen to keep zeros.
             return functions.sparsify(lambda x: operation(x, other))(self)
         pair = (other, self) if reflected else (self, other)
         return functions.sparsify(operation)(*pair)
@@ -248,6 +245,10 @@ def _check(x: BCOO) -> None:
             instead="data (*batch, nse, *dense) and indices (*batch, nse, n_sparse)",
             shapes=[data, indices, shape],
         )
+    limit = np.iinfo(x.indices.dtype).max
+    for length in x.sparse_shape:
+        if length > limit:  # the index of padding is the length
+            raise dtypes.too_large(length, x.indices.dtype, "BCOO: an axis is too long for the dtype of the indices: ")
     for part in (data[:batch], indices[:batch]):
         if any(have not in (1, want) for have, want in zip(part, shape, strict=False)):
             raise ShapeError(f"BCOO: batch axes {part} for an array of shape {shape}", shapes=[part, shape])

@@ -103,8 +103,9 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
 
 def distinct(mat: BCOO) -> BCOO:
     """The same array with one stored element for each index; as many as before where they cannot be counted."""
-    traced = isinstance(mat.indices, Tracer)
-    return bcoo_sum_duplicates(mat, nse=mat.nse if traced else None)
+    if mat.unique_indices:
+        return mat
+    return bcoo_sum_duplicates(mat, nse=mat.nse if isinstance(mat.indices, Tracer) else None)
 
 
 def without_zeros(mat: BCOO) -> BCOO:
@@ -174,7 +175,7 @@ def _batch_to_sparse(mat: BCOO) -> BCOO:
     def one(data: Any, indices: Any) -> Any:
         count, nse = data.shape[:2]
         which = jnp.broadcast_to(jnp.arange(count, dtype=indices.dtype)[:, None, None], (count, nse, 1))
-        joined = jnp.concatenate([which, indices], -1).reshape(count * nse, -1)
+        joined = jnp.concatenate([which, indices], -1).reshape(count * nse, mat.n_sparse + 1)
         return data.reshape(count * nse, *data.shape[2:]), joined
 
     return BCOO(
@@ -192,7 +193,7 @@ def _dense_to_sparse(mat: BCOO) -> BCOO:
         nse, count = data.shape[:2]
         rows = jnp.broadcast_to(indices[:, None, :], (nse, count, indices.shape[-1]))
         which = jnp.broadcast_to(jnp.arange(count, dtype=indices.dtype)[None, :, None], (nse, count, 1))
-        joined = jnp.concatenate([rows, which], -1).reshape(nse * count, -1)
+        joined = jnp.concatenate([rows, which], -1).reshape(nse * count, mat.n_sparse + 1)
         return data.reshape(nse * count, *data.shape[2:]), joined
 
     return BCOO(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,9 +42,10 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     indices = indices[..., np.array(remaining, int)]
     batch, summed = [i for i in range(b) if i not in gone], [i for i in range(b) if i in gone]
     lengths = [mat.shape[i] for i in batch]
+    count = math.prod(mat.shape[i] for i in summed) * mat.nse
     order = [*batch, *summed]
-    data = data.transpose(*order, *range(b, data.ndim)).reshape(*lengths, -1, *data.shape[b + 1 :])
-    indices = indices.transpose(*order, b, b + 1).reshape(*lengths, data.shape[len(batch)], len(remaining))
+    data = data.transpose(*order, *range(b, data.ndim)).reshape(*lengths, count, *data.shape[b + 1 :])
+    indices = indices.transpose(*order, b, b + 1).reshape(*lengths, count, len(remaining))
     return BCOO((data, indices), shape=[n for i, n in enumerate(mat.shape) if i not in gone])
 
 
@@ -133,7 +135,7 @@ def _paired(
     rows = join_columns(columns, match.shape, dtype)
     rows = jnp.where(match[..., None], rows, jnp.array(shape, rows.dtype))
     product = zero_unless(match, data[:, None] * others[None])
-    return product.reshape(-1, *product.shape[2:]), rows.reshape(-1, len(shape))
+    return product.reshape(match.size, *product.shape[2:]), rows.reshape(match.size, len(shape))
 
 
 def bcoo_dot_general(
@@ -277,6 +279,7 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
             one = jnp.transpose(A, (*left, *lc)).at[rows].get(mode="fill", fill_value=0) if rows else None
             two = jnp.transpose(B, (*right, *rc)).at[cols].get(mode="fill", fill_value=0) if cols else None
             if one is not None and two is not None:
-                return (one * two).reshape(indices.shape[0], -1).sum(-1)
+                product = one * two
+                return product.sum(tuple(range(1, product.ndim)))
     full = lax.dot_general(A, B, dimension_numbers)
     return extract(indices, full, indices.ndim - 2)

@@ -11,6 +11,7 @@ from ... import numpy as jnp
 from ..._base import pytree
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
+from ..._ir import dtypes
 from ...typing import Array, DTypeLike
 from ._base import JAXSparse, fit_batch
 from ._bcoo import BCOO, bcoo_fromdense, extract, mapped
@@ -92,6 +93,8 @@ class BCSR(JAXSparse):
             raise NotImplementedError(f"BCSR.from_bcoo requires n_sparse=2; got {arr}")
         arr = arr if arr.indices_sorted else bcoo_sort_indices(arr)
         rows, columns = arr.indices[..., 0], arr.indices[..., 1]
+        if not dtypes.holds(rows.dtype, arr.nse):  # the last number of `indptr`
+            raise dtypes.too_large(arr.nse, rows.dtype, "BCSR: too many elements for the dtype of the indices: ")
         starts = jnp.arange(arr.shape[arr.n_batch] + 1)
         indptr = mapped(lambda rows: jnp.searchsorted(rows, starts), arr.n_batch)(rows).astype(rows.dtype)
         flags = {"indices_sorted": True, "unique_indices": arr.unique_indices}

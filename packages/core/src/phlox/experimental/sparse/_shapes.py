@@ -11,6 +11,7 @@ import numpy as np
 from ... import numpy as jnp
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
+from ..._ir import dtypes
 from ._bcoo import BCOO, is_inside, join_columns, mapped, parts, zero_unless
 from ._layouts import fewer
 
@@ -90,15 +91,25 @@ def bcoo_reshape(
     if math.prod(new) != math.prod(old):
         raise NotImplementedError(f"bcoo_reshape: {mat} to {sizes} mixes batch, sparse and dense axes")
 
+    groups = _groups_of_axes(old, new)
+    # Narrow dtypes hold an index, and not the number of an element in several axes.
+    counter = mat.indices.dtype if mat.indices.dtype.itemsize >= 4 else np.dtype(np.int32)
+    for _, lengths in groups:
+        if not dtypes.holds(counter, count := math.prod(lengths)):
+            raise dtypes.too_large(count, counter, "bcoo_reshape: the number of an element: ")
+
     def change(indices: Any) -> Any:
-        place = jnp.zeros(indices.shape[:1], indices.dtype)
-        for axis, length in enumerate(old):
-            place = place * length + indices[:, axis]
-        coordinates = []
-        for length in new[::-1]:
-            coordinates.append(place % length)
-            place = place // length
-        rows = join_columns(coordinates[::-1], place.shape, place.dtype)
+        coordinates: list[Any] = []
+        for axes, lengths in groups:
+            place = jnp.zeros(indices.shape[:1], counter)
+            for axis in axes:
+                place = place * old[axis] + indices[:, axis]
+            last_first = []
+            for length in lengths[::-1]:
+                last_first.append(place % length)
+                place = place // length
+            coordinates += last_first[::-1]
+        rows = join_columns(coordinates, indices.shape[:1], counter).astype(indices.dtype)
         # Padding is set apart, as its indices may count up to a position inside of the new shape.
         return jnp.where(is_inside(indices, old)[:, None], rows, jnp.array(new, indices.dtype))
 
@@ -106,6 +117,23 @@ def bcoo_reshape(
     indices = mapped(change, b)(indices).reshape(*sizes[:first], mat.nse, len(new))
     data = data.reshape(*sizes[:first], mat.nse, *sizes[len(sizes) - last :])
     return BCOO((data, indices), shape=sizes, unique_indices=mat.unique_indices)
+
+
+def _groups_of_axes(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """The smallest groups of successive axes that a reshape changes by themselves: axes of `old`, lengths in `new`."""
+    if 0 in old:
+        return [(list(range(len(old))), list(new))]
+    groups: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        first, start, old_count, new_count = i, j, 1, 1
+        while (i, j) == (first, start) or old_count != new_count:
+            if i < len(old) and old_count <= new_count:
+                old_count, i = old_count * old[i], i + 1
+            else:
+                new_count, j = new_count * new[j], j + 1
+        groups.append((list(range(first, i)), list(new[start:j])))
+    return groups
 
 
 def _split(sizes: Sequence[int], count: int) -> int | None:

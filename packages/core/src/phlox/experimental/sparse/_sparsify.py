@@ -16,6 +16,7 @@ from ... import lax, numpy as jnp
 from ..._api.jit.programs import ShapeDtypeStruct, make_jaxpr
 from ..._base import pytree
 from ..._trace.interpret import eval_jaxpr
+from ..._trace.trace import Tracer
 from ._base import DENSE, JAXSparse, is_sparse, todense
 from ._bcoo import BCOO, parts
 from ._gather import bcoo_gather
@@ -129,8 +130,7 @@ def _rule(*names: str, **marks: bool) -> Callable[[Any], Any]:
 def _elementwise(name: str, linear: bool) -> None:
     def rule(x: BCOO, **params: Any) -> BCOO:
         # The function of a sum is not the sum of the function: elements with equal indices are added first.
-        if not linear and not x.unique_indices:
-            x = distinct(x)
+        x = x if linear else distinct(x)
         return x._with(_primitive(name).bind(x.data, **params))
 
     _rule(name, keeps_format=True)(rule)
@@ -170,17 +170,19 @@ for _name in (
 def _integer_pow(x: BCOO, *, y: int) -> BCOO:
     if y <= 0:
         raise NotImplementedError("powers of a sparse array that are not positive are dense")
-    if not x.unique_indices:
-        x = distinct(x)
+    x = distinct(x)
     return x._with(lax.integer_pow(x.data, y))
 
 
 @_rule("pow", keeps_format=True)
 def _pow(x: Any, y: Any) -> BCOO:
-    if is_sparse(y) or np.ndim(y):
-        raise NotImplementedError("sparse rule for pow is not implemented.")
-    if not x.unique_indices:
-        x = distinct(x)
+    # 0 to any other power is not 0, and the exponent of a compiled program may be any.
+    if is_sparse(y) or isinstance(y, Tracer) or np.ndim(y) or not np.real(y) > 0:
+        raise NotImplementedError(
+            f"sparse rule for pow is not implemented for the exponent {y!r:.60}; instead: a positive number, or "
+            "sparse.todense() of the base before it"
+        )
+    x = distinct(x)
     return x._with(x.data**y)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,12 +10,14 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._api.debug.callbacks import pure_callback
-from ..._api.derivatives.custom import custom_vjp
 from ..._api.jit.programs import ShapeDtypeStruct
 from ..._base.errors import DtypeError, ShapeError
 from ..._base.public_names import publish
+from ..._operands.checks import check
+from ..._operands.promotion import promote_inexact
 from ...typing import Array
 from ._base import is_sparse
+from ._plain import CSR
 
 __all__ = ["lobpcg_standard", "spsolve"]
 
@@ -33,43 +36,39 @@ def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reo
     Returns:
       The vector x. It is differentiable by `data` and `b`.
 
+    Raises:
+      ShapeError: `b` is not a vector.
+
     Source: scipy.sparse.linalg.spsolve.
 
     >>> spsolve(jnp.array([2.0, 4.0]), jnp.array([0, 1]), jnp.array([0, 1, 2]), jnp.array([1.0, 1.0]))
     Array([0.5 , 0.25], dtype=float32)
     """
+    data, b = promote_inexact(*check("spsolve", data, b))
     data, indices, indptr, b = map(jnp.asarray, (data, indices, indptr, b))
+    if b.ndim != 1:
+        raise ShapeError(
+            f"spsolve: b has shape {b.shape}", instead="a vector; phlox.vmap for several", shapes=[b.shape]
+        )
+    matrix = CSR((data, indices, indptr), shape=(b.size, b.size))
 
-    def solved(data: Any, b: Any, transposed: bool) -> Any:
-        def on_host(data: Any, indices: Any, indptr: Any, b: Any) -> Any:
-            from scipy.sparse import csr_matrix
-            from scipy.sparse.linalg import spsolve
+    def on_host(data: Any, indices: Any, indptr: Any, b: Any, *, transposed: bool) -> Any:
+        from scipy.sparse import csr_matrix
+        from scipy.sparse.linalg import spsolve
 
-            matrix = csr_matrix(tuple(map(np.asarray, (data, indices, indptr))), shape=(len(b), len(b)))
-            order = "COLAMD" if reorder else "NATURAL"
-            solution = spsolve(matrix.T.tocsc() if transposed else matrix.tocsc(), np.asarray(b), order)
-            return np.asarray(solution, b.dtype)
+        host_matrix = csr_matrix(tuple(map(np.asarray, (data, indices, indptr))), shape=(len(b), len(b)))
+        order = "COLAMD" if reorder else "NATURAL"
+        solution = spsolve(host_matrix.T.tocsc() if transposed else host_matrix.tocsc(), np.asarray(b), order)
+        return np.asarray(solution, b.dtype)
 
-        out = ShapeDtypeStruct(b.shape, b.dtype)
-        return pure_callback(on_host, out, data, indices, indptr, b, vmap_method="sequential")
+    def solve(_: Any, b: Any, transposed: bool = False) -> Any:
+        out, called = ShapeDtypeStruct(b.shape, b.dtype), functools.partial(on_host, transposed=transposed)
+        return pure_callback(called, out, data, indices, indptr, b, vmap_method="sequential")
 
-    @custom_vjp
-    def solve(data: Any, b: Any) -> Any:
-        return solved(data, b, False)
-
-    def forward(data: Any, b: Any) -> Any:
-        x = solve(data, b)
-        return x, (data, x)
-
-    def backward(residuals: Any, cotangent: Any) -> Any:
-        data, x = residuals
-        y = solved(data, cotangent, True)
-        rows = jnp.searchsorted(indptr, jnp.arange(data.shape[0]), side="right") - 1
-        # A x = b gives dx = A⁻¹ (db - dA x), so with y = A⁻ᵀ ct the cotangent of A is -y xᵀ, taken where A is stored.
-        return -y[rows] * x[indices], y
-
-    solve.defvjp(forward, backward)
-    return solve(data, b)
+    # Derivatives of all orders, in both modes, are those of the products with the matrix.
+    return lax.custom_linear_solve(
+        lambda x: matrix @ x, b, solve, transpose_solve=functools.partial(solve, transposed=True)
+    )
 
 
 def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: float | Array | None = None) -> tuple[Array, Array, Array]:

@@ -13,7 +13,7 @@ from ..._api.devices.transfers import placed
 from ..._api.jit.jit import jit
 from ..._base import pytree
 from ..._base.beside_jax import is_tracer_of_jax
-from ..._base.errors import ArgumentError, OptionError, ShapeError, UnsupportedError
+from ..._base.errors import ArgumentError, NumberRangeError, OptionError, ShapeError, UnsupportedError
 from ..._base.source import warn
 from ..._ir import dtypes
 from ..._ir.avals import is_masked, shaped, typeof_value
@@ -196,12 +196,18 @@ def _parse(x: Any, dtype: Any) -> Any:
         raise ArgumentError(f"array: {error}", value=x) from None
 
 
+def _fits(x: float, dtype: Any) -> bool:
+    """Whether an integer dtype holds a number without its fraction, as numpy.array converts floats; nan never fits."""
+    limits = dtypes.iinfo(dtype)
+    return bool(limits.min - 1 < x < limits.max + 1)
+
+
 def _checked(x: Any, dtype: Any) -> np.ndarray:
-    """`x` on the host with this dtype. Raises `OverflowError` for Python integers that do not fit."""
+    """`x` on the host with this dtype. Raises `OverflowError` for a Python number that an integer dtype cannot hold."""
     if type(x) is np.ndarray and x.dtype is dtype:
         return x
-    if isinstance(x, int) and not isinstance(x, bool):
-        if dtypes.kind(dtype) in "iu" and not dtypes.iinfo(dtype).min <= x <= dtypes.iinfo(dtype).max:
+    if isinstance(x, int | float) and not isinstance(x, bool | np.generic):
+        if dtypes.kind(dtype) in "iu" and not _fits(x, dtype):
             raise dtypes.too_large(x, dtype)
         return np.asarray(literal_of(x, dtype))
     refuse_complex("array", x, dtype)
@@ -266,14 +272,17 @@ def _from_list(x: Any, dtype: Any) -> Any:
         dtype, _ = promote(tuple({(a.dtype, a.weak_type) for a in avals if a is not None}))
     if any(isinstance(leaf, Tracer | Array | SymbolicDim) for leaf in leaves):
         return stack([_convert(array_like(v), dtype) for v in x])
+    is_integer = dtypes.kind(dtype) in "iu"
     try:
-        # NumPy gets the dtype for integers alone, which it then checks for overflow; its own default would be int64.
-        value = np.array(x, dtype=dtype if all(isinstance(v, int) for v in leaves) else None)
-    except ValueError as error:
+        # NumPy gets the dtype of integers, for which it checks the numbers; its own default would be int64.
+        value = np.array(x, dtype=dtype if is_integer or all(isinstance(v, int) for v in leaves) else None)
+    except (OverflowError, ValueError) as error:
+        for number in leaves if is_integer else ():
+            if not _fits(number, dtype):
+                raise dtypes.too_large(np.asarray(number).item(), dtype, "array: ") from None
+        if isinstance(error, OverflowError):
+            raise NumberRangeError(f"array: {error}", dtype=dtype) from None
         raise ShapeError(f"array: {error}", instead="lists of equal lengths") from None
-    except OverflowError:
-        limits = dtypes.iinfo(dtype)
-        raise dtypes.too_large(next(v for v in leaves if not limits.min <= v <= limits.max), dtype, "array: ") from None
     return _from_host(_checked(value, dtype))
 
 

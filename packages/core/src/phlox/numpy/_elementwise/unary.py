@@ -95,9 +95,13 @@ def trunc(x: ArrayLike) -> Array:
     return x if is_kind(x, "biu") else logic.select(logic.is_negative(x), e.ceil(x), e.floor(x))
 
 
-def _or_itself(kinds: str, primitive: Any) -> Callable[[Any], Any]:
-    """`primitive` for dtypes of these kinds; operands of other dtypes are returned unchanged."""
-    return lambda x: primitive(x) if is_kind(x, kinds) else x
+def _of_complex(primitive: Any) -> Callable[[Any], Any]:
+    """`primitive` for complex numbers; operands of other dtypes are returned unchanged."""
+    return lambda x: primitive(x) if is_kind(x, "c") else x
+
+
+def _absolute(x: Any) -> Any:
+    return x if is_kind(x, "bu") else e.abs_(x)
 
 
 def _real_absolute(x: Any) -> Any:
@@ -106,7 +110,6 @@ def _real_absolute(x: Any) -> Any:
     return e.abs_(x)
 
 
-_absolute = _or_itself("ifc", e.abs_)
 abs = define_unary(
     "abs", check, _absolute, "Absolute value; of complex numbers, a float", "-2.0", float32_repr("2."), dtype=REAL_PART
 )
@@ -125,7 +128,7 @@ square = define_unary(
 )
 floor = define_unary("floor", check, _whole(e.floor), "The largest whole number not above x", "1.5", float32_repr("1."))
 ceil = define_unary("ceil", check, _whole(e.ceil), "The smallest whole number not below x", "1.5", float32_repr("2."))
-real = define_unary("real", check, _or_itself("c", e.real), "Real part", "1 + 2j", float32_repr("1."), dtype=REAL_PART)
+real = define_unary("real", check, _of_complex(e.real), "Real part", "1 + 2j", float32_repr("1."), dtype=REAL_PART)
 imag = define_unary(
     "imag",
     check,
@@ -138,7 +141,7 @@ imag = define_unary(
 conjugate = define_unary(
     "conjugate",
     check,
-    _or_itself("c", e.conj),
+    _of_complex(e.conj),
     "Complex conjugate",
     "1 + 2j",
     "Array(1.-2.j, dtype=complex64, weak_type=True)",
