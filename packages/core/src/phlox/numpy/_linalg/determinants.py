@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,18 +11,20 @@ import numpy as np
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
 from ..._base.errors import OptionError, UnsupportedError
+from ..._ir import dtypes
 from ..._operands.checks import type_of
 from ..._ops.linalg.householder import geqrf
 from ..._ops.linalg.lu import lu
 from ..._ops.linalg.matrices import diagonal_of, take_rows
 from ..._ops.linalg.triangular import solve_triangular
 from ...typing import Array, ArrayLike
-from .._creation.fill import arange, ones, zeros_like
+from .._creation.fill import arange, ones, ones_like, zeros_like
 from .._elementwise.choose import where
+from .._elementwise.floats import frexp, ldexp
 from .._elementwise.inexact import exp, log
 from .._elementwise.unary import abs, is_kind, isfinite, real, sign
 from .._manipulation.joining import concatenate
-from .._statistics.reductions import any, count_nonzero, cumprod, prod, sum
+from .._statistics.reductions import any, count_nonzero, cumprod, max, prod, sum
 from .decompositions import square_matrix
 from .products import trace
 from .solving import solve
@@ -32,10 +35,6 @@ class SlogdetResult(NamedTuple):
 
     sign: Any
     logabsdet: Any
-
-
-def _log_of(det: Any) -> tuple[Any, Any]:
-    return sign(det), real(log(abs(det)))
 
 
 def _parity(pivots: Any, more: Any = 0) -> Any:
@@ -65,9 +64,24 @@ def _log_tangents(x: Any, dlog: Any, sign_: Any) -> tuple[Any, Any]:
     return (dlog - real(dlog).astype(type_of(dlog).dtype)) * sign_, real(dlog)
 
 
+def _scale(a: Any) -> tuple[Any, Any]:
+    """A power of two for each matrix, and its exponent. Of matrices that are multiplied by it, the products of two
+    elements are in range. Matrices of which they are so keep their elements: the power is 1."""
+    largest = max(abs(a), axis=(-2, -1), keepdims=True)
+    bound = dtypes.finfo(type_of(largest).dtype).maxexp // 4
+    exponent = frexp(largest)[1]
+    exponent = where(abs(exponent) > bound, -exponent, 0)
+    return ldexp(ones_like(largest), exponent), exponent[..., 0, 0]
+
+
 @custom_jvp
 def _slogdet_small(a: Any) -> tuple[Any, Any]:
-    return _log_of(_small(a))
+    if type_of(a).shape[-1] == 1:
+        return sign(a[..., 0, 0]), log(abs(a[..., 0, 0]))
+    scale, exponent = _scale(a)
+    det = _small(a * scale)
+    logs = log(abs(det))
+    return sign(det), logs - exponent.astype(type_of(logs).dtype) * (2 * math.log(2))
 
 
 @_slogdet_small.defjvp
@@ -77,6 +91,8 @@ def _slogdet_small_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, 
     if type_of(x).shape[-1] == 1:
         dlog = dx[..., 0, 0] / x[..., 0, 0]
     else:
+        scale, _ = _scale(x)
+        x, dx = x * scale, dx * scale
         change = dx[..., 0, 0] * x[..., 1, 1] - dx[..., 0, 1] * x[..., 1, 0]
         change = change - dx[..., 1, 0] * x[..., 0, 1] + dx[..., 1, 1] * x[..., 0, 0]
         dlog = change / _small(x)
