@@ -126,7 +126,7 @@ class Quantized(Layer):
         outer = binding.adapt
         scales = {
             (*path, "layer", *below[:-1]): scale if binding.dtype is None else scale.astype(binding.dtype)
-            for below, scale in _paths.leaves(params.get("scales", {}))
+            for below, scale in _paths.leaves(_paths.get(params, ("scales",)))
         }
 
         def adapt(at: Path, bound: Any) -> Any:
