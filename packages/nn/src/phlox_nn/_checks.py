@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import operator
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 import phlox.numpy as jnp
 from phlox import typeof
@@ -28,7 +28,7 @@ def size_of(what: str, **values: Any) -> None:
 def part(layer: Any, **values: Any) -> None:
     """Raises `ArgumentError` unless each value is a number from 0 to 1."""
     for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value <= 1:
+        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) <= 1:
             raise ArgumentError(
                 f"{type(layer).__name__}: {name} must be a number from 0 to 1, got {value!r}", **{name: value}
             )
@@ -93,7 +93,7 @@ def lengths(layer: Any, name: str, value: Any, count: int, least: int = 1) -> tu
     return tuple(operator.index(n) for n in integers)
 
 
-def is_index(value: Any) -> bool:
+def is_index(value: Any) -> TypeGuard[int]:
     """Whether a value is an integer, of Python or NumPy."""
     try:
         operator.index(value)

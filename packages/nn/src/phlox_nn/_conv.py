@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,11 +26,11 @@ def padding_pairs(layer: Any, padding: Padding, count: int) -> str | list[tuple[
         if padding.upper() in ("SAME", "VALID", "SAME_LOWER"):
             return padding.upper()
     elif _checks.is_index(padding):
-        return [(int(padding), int(padding))] * count  # type: ignore[arg-type]
+        return [(operator.index(padding),) * 2] * count
     elif isinstance(padding, Sequence) and len(padding) == count:
-        pairs = [(p, p) if _checks.is_index(p) else p for p in padding]
+        pairs: list[Any] = [(p, p) if _checks.is_index(p) else p for p in padding]
         if all(isinstance(p, Sequence) and len(p) == 2 and all(map(_checks.is_index, p)) for p in pairs):
-            return [(int(p[0]), int(p[1])) for p in pairs]  # type: ignore[index]
+            return [(int(p[0]), int(p[1])) for p in pairs]
     raise ArgumentError(
         f"{type(layer).__name__}: padding must be 'SAME', 'VALID', an integer, or one (or a pair) for each of {count} "
         f"axes, got {padding!r}",
