@@ -37,6 +37,12 @@ def rotary(x: Any, positions: Any, base: float = 10000.0) -> Any:
     >>> rotary(x, jnp.arange(2)).shape
     (2, 1, 4)
     """
+    if jnp.ndim(x) < 2 or jnp.shape(x)[-1] % 2:
+        raise ShapeError(
+            f"rotary turns pairs of features, got {phlox.typeof(x).short}",
+            instead="(..., length, heads, n), with an even n",
+            shapes=[jnp.shape(x)],
+        )
     half = jnp.shape(x)[-1] // 2
     speeds = base ** (-jnp.arange(half, dtype=jnp.float32) / half)
     angles = jnp.asarray(positions, jnp.float32)[..., None, None] * speeds

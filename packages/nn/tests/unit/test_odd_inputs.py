@@ -98,3 +98,24 @@ def test_parameters_of_a_deeper_model():
     for model in (nn.LoRA(nn.Linear(8, 8), 2), nn.Quantized(nn.Linear(8, 8))):
         with pytest.raises(TreeError, match="must be a dict, got a list"):
             model.apply([jnp.ones(8)], jnp.ones(8))
+
+
+def test_trees_that_overlap():
+    for trees in (({"a": 1}, {"a": {"b": 2}}), ({"a": {"b": 2}}, {"a": 1}), ({"a": 1}, {"a": 1})):
+        with pytest.raises(TreeError, match=r"a value at a(\.b)?\n"):
+            nn.merge(*trees)
+    assert nn.merge({"a": {"b": 1}}, {"a": {"c": 2}, "d": 3}) == {"a": {"b": 1, "c": 2}, "d": 3}
+
+
+def test_odd_heads_are_not_turned():
+    with pytest.raises(ShapeError, match=r"pairs of features, got f32\[2,1,3\]"):
+        nn.rotary(jnp.ones((2, 1, 3)), jnp.arange(2))
+
+
+def test_inputs_of_quantized_layers():
+    """The checks are those of the layers that are quantized."""
+    linear, table = nn.Quantized(nn.Linear(4, 3)), nn.Quantized(nn.Embedding(5, 3))
+    with pytest.raises(ShapeError, match="must have length 4"):
+        linear.apply(linear.init(KEY), jnp.ones((2, 3)))
+    with pytest.raises(DtypeError, match="tokens are integers"):
+        table.apply(table.init(KEY), jnp.ones(2))
