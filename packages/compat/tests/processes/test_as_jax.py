@@ -293,3 +293,19 @@ except TypeError as error:
         "'jax._src.numpy.scalar_types._ScalarMeta'] "
         "<class 'jax.Array'> False False\njax.errors\nsin takes arrays"
     ), done.stdout + done.stderr
+
+
+def test_arrays_that_are_copied_to_the_host_ahead():
+    """jaxlib makes the copies with types of the module jax, which is phlox here. They are no arrays of the program."""
+    done = as_jax(
+        "-c",
+        "import jax; x = jax.numpy.arange(13.0); x.copy_to_host_async(); import phlox\n"
+        "print(sum(a.shape == (13,) for a in jax.live_arrays()), sum(g.count for g in phlox.debug.live_memory()))",
+    )
+    assert done.stdout.split() == ["1", "1"], done.stderr
+
+
+def test_imports_by_name_of_what_phlox_lacks(tmp_path):
+    (tmp_path / "tool.py").write_text("import importlib\ndef load(): importlib.import_module('jax.experimental.fused')")
+    done = as_jax("-c", "import tool; tool.load()", cwd=tmp_path)
+    assert "tool uses jax.experimental.fused" in done.stderr and "tool.py:2 (load)" in done.stderr

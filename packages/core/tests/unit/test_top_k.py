@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import phlox
+import phlox.numpy as jnp
 from phlox import lax
 
 
@@ -39,3 +40,11 @@ def test_other_axes_and_batches():
     mapped = phlox.jit(phlox.vmap(lambda x: lax.top_k(x, 3)[0], in_axes=1))(x)
     np.testing.assert_array_equal(mapped, -np.sort(-np.moveaxis(x, 1, 0), axis=-1)[..., :3])
     np.testing.assert_array_equal(values, np.take_along_axis(x, order, axis=0))
+
+
+def test_derivatives_of_empty_arrays():
+    """Tangents have the shape of the result, also if there is nothing to select from."""
+    x = jnp.zeros((0, 4))
+    _, slopes = phlox.jvp(lambda x: lax.top_k(x, 2)[0], (x,), (x,))
+    assert slopes.shape == (0, 2)
+    assert phlox.grad(lambda x: (lax.top_k(x, 2)[0] ** 2).sum())(x).shape == (0, 4)

@@ -110,7 +110,14 @@ class Stream:
             self._steady_epoch = epoch
 
     def _make(self, epoch: int) -> Any:
-        return self._source(epoch) if self._is_function else self._source
+        batches = self._source(epoch) if self._is_function else self._source
+        if not (isinstance(batches, Iterable) or hasattr(batches, "__getitem__")):
+            raise ArgumentError(
+                f"{self._name}: the function returned {batches!r} for epoch {epoch}, which holds no batches",
+                instead="return loader, or what else can be iterated",
+                epoch=epoch,
+            )
+        return batches
 
     def _check_steady(self, batches: Any, epoch: int, caller: str) -> None:
         again = self._make(epoch) if self._is_function else None

@@ -199,3 +199,8 @@ def test_numbers_of_epochs_and_batches():
     with pytest.raises(ArgumentError, match="start=4 lies beyond the end of an epoch of 3"):
         made.epoch(0, start=4)
     assert list(made.epoch(np.int64(1), start=3)) == []
+
+
+def test_a_function_that_returns_nothing():
+    with pytest.raises(ArgumentError, match="the function returned None for epoch 3"):
+        data.from_iterable(lambda epoch: None).epoch(3)

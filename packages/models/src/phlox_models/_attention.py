@@ -9,6 +9,7 @@ import phlox
 import phlox.numpy as jnp
 import phlox_nn as nn
 from phlox import lax
+from phlox.errors import ShapeError
 
 from ._rotary import Rotary
 
@@ -52,7 +53,13 @@ def span(tokens: Any, mask: Any, positions: Any, cache: Any) -> tuple[Span, Any]
       positions: (batch or 1, length), by default counted from the first token on.
       cache: from `init_cache`, or None.
     """
-    batch, length = tokens.shape
+    if jnp.ndim(tokens) != 2:
+        raise ShapeError(
+            f"tokens of a model have the shape (batch, length), got {jnp.shape(tokens)}",
+            instead="tokens[None], for one text",
+            shapes=[jnp.shape(tokens)],
+        )
+    batch, length = jnp.shape(tokens)
     start: Any = None if cache is None else cache["index"]
     if positions is None:
         positions = jnp.arange(length, dtype=jnp.int32)[None] + (0 if start is None else start)
@@ -120,10 +127,11 @@ class Attention(nn.Layer):
         Args:
           x: the inputs.
           span: which tokens they are.
-          cache: keys and values of earlier tokens, each (batch, total, kv_heads, head_size); or None.
+          cache: keys and values of earlier tokens, each (batch, total, kv_heads, head_size); or None. The outputs of
+            tokens for which it is too short are nan.
           bias: added to the products, (1, heads, length, total); or None.
         """
-        q, k, v = (f(x).reshape((*x.shape[:-1], -1, self._size)) for f in (self.query, self.key, self.value))
+        q, k, v = (split_heads(f(x), self._size) for f in (self.query, self.key, self.value))
         if self.norm is not None:
             q, k = self.query_norm(q), self.key_norm(k)
         if self.rotary is not None:
@@ -135,7 +143,11 @@ class Attention(nn.Layer):
                 for old, new in zip(cache, (k, v), strict=True)
             )
         y = attend(q, k, v, span.visible(self.window, self.causal), bias, self.scale, self.dropping)
-        return self.out(y.reshape((*x.shape[:-1], -1))), None if cache is None else (k, v)
+        if cache is None:
+            return self.out(join_heads(y)), None
+        # Behind the end of the cache, keys and values would take the place of earlier ones.
+        y = jnp.where(span.start + x.shape[1] <= span.total, y, jnp.nan)
+        return self.out(join_heads(y)), (k, v)
 
 
 class CrossAttention(Attention):
@@ -143,7 +155,7 @@ class CrossAttention(Attention):
 
     def keys_and_values(self, context: Any) -> tuple[Any, Any]:
         """Keys and values (batch, length, kv_heads, head_size) of an encoder's outputs (batch, length, features)."""
-        k, v = (f(context).reshape((*context.shape[:-1], -1, self._size)) for f in (self.key, self.value))
+        k, v = (split_heads(f(context), self._size) for f in (self.key, self.value))
         return k, v
 
     def __call__(self, x: Any, k: Any, v: Any, mask: Any = None) -> Any:  # type: ignore[override]
@@ -154,10 +166,20 @@ class CrossAttention(Attention):
           k, v: from `keys_and_values`.
           mask: bool (batch, length of the encoder), false for padding; or None.
         """
-        q = self.query(x).reshape((*x.shape[:-1], -1, self._size))
+        q = split_heads(self.query(x), self._size)
         seen = jnp.ones((1, 1, 1, k.shape[1]), bool) if mask is None else jnp.asarray(mask, bool)[:, None, None, :]
         y = attend(q, k, v, seen, None, self.scale, self.dropping)
-        return self.out(y.reshape((*x.shape[:-1], -1)))
+        return self.out(join_heads(y))
+
+
+def split_heads(x: Any, size: int) -> Any:
+    """(..., heads * size) as (..., heads, size). The number of heads is not -1, which an empty batch does not allow."""
+    return x.reshape((*x.shape[:-1], x.shape[-1] // size, size))
+
+
+def join_heads(x: Any) -> Any:
+    """(..., heads, size) as (..., heads * size)."""
+    return lax.collapse(x, x.ndim - 2)
 
 
 def attend(q: Any, k: Any, v: Any, mask: Any, bias: Any, scale: float | None, dropping: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import phlox.numpy as jnp
 import phlox_nn as nn
+from phlox import lax
 
 from ._config import Config
 from ._encoder import Attention, Block, check_patches, num_patches, pair
@@ -66,8 +67,7 @@ class ImageEncoder(nn.Layer):
         return {"patches": patches, "first_norm": norm, "blocks": _blocks(c, causal=False), "last_norm": norm}
 
     def __call__(self, images: Any) -> Any:
-        x = self.patches(images)
-        x = x.reshape((len(x), -1, x.shape[-1]))
+        x = lax.collapse(self.patches(images), 1, 3)
         check_patches(self, num_patches(self.config), x.shape[1])
         x = jnp.concatenate([jnp.broadcast_to(self.cls_token, (len(x), 1, x.shape[-1])), x], axis=1)
         x = self.first_norm(x + self.positions)

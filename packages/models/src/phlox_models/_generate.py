@@ -108,6 +108,7 @@ def generate(
     settings = sampling(temperature, top_k, top_p, min_p, repetition_penalty)
     texts = prompts(prompt, mask, model.config.integer("vocab_size"))
     _check_lengths(model, texts, max_new_tokens, beams)
+    max_new_tokens, beams = int(max_new_tokens), int(beams)  # of NumPy, too
     if settings.temperature is not None and key is None:
         raise ArgumentError("generate: drawing tokens needs a key", instead="key=phlox.random.key(0)", argument="key")
     ends = _ends(model, eos, stop)

@@ -7,6 +7,7 @@ from typing import Any
 
 import phlox.numpy as jnp
 import phlox_nn as nn
+from phlox import lax
 
 from ._encoder import Attention
 
@@ -69,7 +70,7 @@ class ImageAttention(nn.Layer):
         return {"norm": norm, "attention": Attention(self.features, self.num_heads)}
 
     def __call__(self, x: Any) -> Any:
-        y = self.norm(x).reshape((len(x), -1, self.features))
+        y = lax.collapse(self.norm(x), 1, 3)
         return x + self.attention(y).reshape(x.shape)
 
 

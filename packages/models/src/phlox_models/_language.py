@@ -114,7 +114,8 @@ class LanguageModel(CachedModel):
           mask: bools (batch, length), false for padding; or (batch, length, length), false where a token does not
             attend to another, as in rows of several texts (`phlox_data.pack`).
           positions: integers (batch or 1, length), by default counted from the first token (or cached token) on.
-          cache: keys and values of earlier tokens, from `phlox_models.init_cache` and earlier calls.
+          cache: keys and values of earlier tokens, from `phlox_models.init_cache` and earlier calls. If it is too short
+            for these tokens too, the outputs are nan.
 
         Returns the outputs; with a cache, the pair of them and the new cache.
         """

@@ -10,6 +10,8 @@ import numpy as np
 import phlox.numpy as jnp
 import phlox_nn as nn
 
+from ._attention import join_heads, split_heads
+
 
 class PerceiverLayer(nn.Layer):
     """Attention of `x` (n, length, features) to itself or to a context, and a perceptron.
@@ -49,12 +51,12 @@ class PerceiverLayer(nn.Layer):
         y = self.norm1(x)
         source = y if context is None else self.context_norm(context)
         parts = (self.query(y), self.key(source), self.value(source))
-        q, k, v = (a.reshape((*a.shape[:-1], self.num_heads, -1)) for a in parts)
+        q, k, v = (split_heads(a, a.shape[-1] // self.num_heads) for a in parts)
         scores = jnp.einsum("bqhn,bkhn->bhqk", q, k) / np.sqrt(q.shape[-1])
         if mask is not None:
             scores = jnp.where(mask[:, None, None, :], scores, jnp.finfo(scores.dtype).min)
         y = jnp.einsum("bhqk,bkhn->bqhn", nn.softmax(scores), v)
-        y = self.out(y.reshape((*y.shape[:-2], -1)))
+        y = self.out(join_heads(y))
         x = x + y if self.residual else y
         return x + self.mlp(self.norm2(x))
 

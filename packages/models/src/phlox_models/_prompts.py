@@ -102,7 +102,7 @@ def _integers(tokens: Any) -> Text:
     array = np.asarray(tokens)
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise DtypeError(f"generate: prompts are tokens, got {array.dtype}", instead="integers")
-    return array.astype(np.int32) if not array.size else array
+    return array.astype(np.int64)  # not as it is: unsigned numbers of 64 bits beside new tokens become floats
 
 
 def _check_tokens(texts: list[Text], vocabulary: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from typing import Any, NamedTuple
 
 import phlox.numpy as jnp
@@ -47,7 +48,7 @@ def sampling(
     _check("top_p", top_p, "above 0 and at most 1", lambda x: 0 < x <= 1)
     _check("min_p", min_p, "from 0 to 1", lambda x: 0 <= x <= 1)
     _check("repetition_penalty", repetition_penalty, "a number above 0", lambda x: x > 0)
-    if top_k is not None and (type(top_k) is not int or top_k < 1):
+    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, numbers.Integral) or top_k < 1):
         raise ArgumentError(f"generate: top_k is {top_k!r}", instead="an integer from 1 on", argument="top_k")
     for name, value in (("top_k", top_k), ("top_p", top_p), ("min_p", min_p)):
         if value is not None and temperature == 0:
@@ -57,13 +58,14 @@ def sampling(
                 argument=name,
             )
     penalty = None if repetition_penalty == 1 else repetition_penalty
+    top_k = None if top_k is None else int(top_k)
     return Sampling(None if temperature == 0 else temperature, top_k, None if top_p == 1 else top_p, min_p, penalty)
 
 
 def _check(name: str, value: Any, kind: str, is_valid: Any) -> None:
     if value is None:
         return
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
     if not is_number or not is_valid(value):
         raise ArgumentError(f"generate: {name} is {value!r}", instead=f"{name}: {kind}", argument=name)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import phlox.numpy as jnp
 import phlox_nn as nn
+from phlox import lax
 
 from ._architecture import register
 from ._config import Config
@@ -78,8 +79,7 @@ class MLPMixer(nn.Layer):
         return parts | ({"head": nn.Linear(n, c.labels)} if is_classifier else {})
 
     def __call__(self, images: Any) -> Any:
-        x = self.stem(images)
-        x = x.reshape((len(x), -1, x.shape[-1]))
+        x = lax.collapse(self.stem(images), 1, 3)
         check_patches(self, num_patches(self.config), x.shape[1])
         for block in self.blocks:
             x = block(x)

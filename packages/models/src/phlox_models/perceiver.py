@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -136,7 +137,7 @@ class Perceiver(WithStatistics):
             inputs = self.pool(nn.relu(self.norm(self.conv(inputs))))
         x = self.pixels(inputs) if head == "ForImageClassificationLearned" else inputs
         height, width = x.shape[-3:-1]
-        x = x.reshape((-1, height * width, x.shape[-1]))
+        x = x.reshape((math.prod(x.shape[:-3]), height * width, x.shape[-1]))
         if head == "ForImageClassificationLearned":
             check_patches(self, len(self.positions), height * width)
             positions = self.projection(self.positions)

@@ -7,6 +7,7 @@ from typing import Any
 
 import phlox.numpy as jnp
 import phlox_nn as nn
+from phlox import lax
 
 from ._architecture import register
 from ._config import Config
@@ -94,8 +95,7 @@ class ViT(nn.Layer):
 
     def hidden_states(self, images: Any) -> tuple[Any, ...]:
         """The inputs of the first block and the results of all blocks, each (n, length, features)."""
-        x = self.patches(images)
-        x = x.reshape((len(x), -1, x.shape[-1]))
+        x = lax.collapse(self.patches(images), 1, 3)
         check_patches(self, num_patches(self.config), x.shape[1])
         tokens = [self.cls_token, self.distillation_token] if self._tokens == 2 else [self.cls_token]
         x = jnp.concatenate([*(jnp.broadcast_to(t, (len(x), 1, x.shape[-1])) for t in tokens), x], axis=1)

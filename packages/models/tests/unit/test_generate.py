@@ -189,3 +189,31 @@ def test_rows_of_several_texts_do_not_mix():
     logits = MODEL.apply(PARAMS, rows, mask, positions=positions)[0]
     apart = jnp.concatenate([MODEL.apply(PARAMS, text[None])[0] for text in TEXTS])
     np.testing.assert_allclose(logits, apart, rtol=1e-5, atol=1e-5 * float(jnp.abs(apart).max()))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "uint64"])
+def test_numbers_of_numpy(dtype):
+    tokens = generate(TEXTS[0].astype(dtype), max_new_tokens=np.int32(6))
+    assert tokens.dtype == np.int32 and tokens.tolist() == EXPECTED[0]
+    drawn = generate(TEXTS[0], temperature=np.float32(2), top_k=np.int64(3), key=phlox.random.key(0))
+    np.testing.assert_array_equal(drawn, generate(TEXTS[0], temperature=2.0, top_k=3, key=phlox.random.key(0)))
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (2, 0)])
+def test_no_tokens(shape):
+    assert MODEL.apply(PARAMS, np.zeros(shape, int)).shape == (*shape, 20)
+
+
+def test_a_text_without_an_axis_for_the_batch():
+    with pytest.raises(ShapeError, match=r"\(batch, length\), got \(3,\)"):
+        MODEL.apply(PARAMS, jnp.arange(3))
+
+
+def test_a_cache_that_is_too_short():
+    """The outputs are nan: keys and values behind the end would take the place of earlier ones."""
+    cache = phlox_models.init_cache(MODEL, batch=1, length=4)
+    first, cache = MODEL.apply(PARAMS, np.array([[1, 2, 3]]), cache=cache)
+    assert np.isfinite(first).all()
+    last, _ = MODEL.apply(PARAMS, np.array([[4]]), cache=cache)
+    np.testing.assert_allclose(last, MODEL.apply(PARAMS, np.array([[1, 2, 3, 4]]))[:, 3:], rtol=1e-5, atol=1e-5)
+    assert np.isnan(MODEL.apply(PARAMS, np.array([[4, 5]]), cache=cache)[0]).all()

@@ -241,11 +241,11 @@ class LoRA(Layer):
 
     def _bound(self, params: Any, state: Any, binding: Binding, path: Path) -> Any:
         outer, pairs = binding.adapt, {}
-        adapters = _pairs(params.get("adapters", {}))
+        adapters = _pairs(_paths.get(params, ("adapters",)))
         # Two thin products are less work than a changed weight; they need a linear layer that is bound here.
         thin = {target.path for target in _weights(self.layer, (Linear,)) if not target.copies}
         others = {below: pair for below, pair in adapters.items() if below not in thin}
-        if others and isinstance(params.get("layer"), Mapping):
+        if others and isinstance(_paths.get(params, ("layer",)), Mapping):
             items = dict(_paths.leaves(params["layer"]))
             if all((*below, "weight") in items for below in others):  # else super()._bound says what is missing
                 self._add(items, others)

@@ -10,7 +10,7 @@ from typing import Any
 import phlox
 import phlox.numpy as jnp
 from phlox import lax, random
-from phlox.errors import ArgumentError, ShapeError
+from phlox.errors import ArgumentError, DtypeError, ShapeError
 from phlox.extend import lenient_promotion
 from phlox.nn import initializers
 
@@ -37,6 +37,12 @@ def rotary(x: Any, positions: Any, base: float = 10000.0) -> Any:
     >>> rotary(x, jnp.arange(2)).shape
     (2, 1, 4)
     """
+    if jnp.ndim(x) < 2 or jnp.shape(x)[-1] % 2:
+        raise ShapeError(
+            f"rotary turns pairs of features, got {phlox.typeof(x).short}",
+            instead="(..., length, heads, n), with an even n",
+            shapes=[jnp.shape(x)],
+        )
     half = jnp.shape(x)[-1] // 2
     speeds = base ** (-jnp.arange(half, dtype=jnp.float32) / half)
     angles = jnp.asarray(positions, jnp.float32)[..., None, None] * speeds
@@ -45,6 +51,10 @@ def rotary(x: Any, positions: Any, base: float = 10000.0) -> Any:
     first, second = wide[..., :half], wide[..., half:]
     turned = jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
     return jnp.asarray(turned, jnp.result_type(x))
+
+
+def _is_broadcastable(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    return all(n in (1, m) for n, m in zip(shape[::-1], axes[::-1], strict=False))
 
 
 class MultiHeadAttention(Layer):
@@ -158,24 +168,17 @@ class MultiHeadAttention(Layer):
         Args:
           x: of shape (..., length, features).
           context: of shape (..., other length, context_features).
-          mask: bools, false where a position is not attended to; of shape (length, other length), (examples, length,
-            other length) or (examples, heads, length, other length), where lengths may be 1. Positions that no other
-            attends to may be nan; without a context they are padding if the mask is equal for all positions of `x`.
+          mask: bools, or integers 0 and 1, false where a position is not attended to; of shape (length, other length),
+            (examples, length, other length) or (examples, heads, length, other length), where lengths may be 1.
+            Positions that no other attends to may be nan; without a context they are padding if the mask is equal for
+            all positions of `x`.
           bias: numbers that are added to the scores before the softmax; of a shape that broadcasts to (examples, heads,
             length, other length).
         """
         _checks.rank(self, x, (..., "length", self.features))
         source = x if context is None else context
         if mask is not None:
-            mask = jnp.asarray(mask, bool)
-            if not 2 <= mask.ndim <= 4:
-                raise ShapeError(
-                    f"{self._name()}: the mask must have two, three or four axes, got {phlox.typeof(mask).short}",
-                    instead="(length, other length), or with examples, or with examples and heads before them",
-                    shapes=[mask.shape],
-                    layer=self.path,
-                )
-            mask = mask[:, None] if mask.ndim == 3 else mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
+            mask = self._whole_mask(mask, x, source)
             x, source = self._without_padding(x, source, mask, context is None)
         q, k, v = (self._heads(f(a)) for f, a in ((self.query, x), (self.key, source), (self.value, source)))
         if self.rotary_base is not None:
@@ -209,6 +212,28 @@ class MultiHeadAttention(Layer):
         y = self._attend(q, keys, values, seen[None, None], False, self._bias(None, q, keys, index))
         return jnp.where(index + length <= self.cache_length, y, jnp.nan)
 
+    def _whole_mask(self, mask: Any, x: Any, source: Any) -> Any:
+        """The mask as bools with four axes. Raises for one that is no mask of these queries and keys."""
+        mask = jnp.asarray(mask)
+        if jnp.issubdtype(mask.dtype, jnp.inexact):
+            raise DtypeError(
+                f"{self._name()}: the mask is {phlox.typeof(mask).short}, not bools",
+                instead="bias=mask, for numbers that are added to the scores; mask > 0, for ones and zeros",
+                layer=self.path,
+            )
+        whole = mask[:, None] if mask.ndim == 3 else mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
+        axes = (math.prod(x.shape[:-2]), self.num_heads, x.shape[-2], source.shape[-2])
+        if not 2 <= mask.ndim <= 4 or not _is_broadcastable(whole.shape, axes):
+            raise ShapeError(
+                f"{self._name()}: the mask must have two, three or four axes, which broadcast to (examples, heads, "
+                f"length, other length), here {axes}, got {phlox.typeof(mask).short}",
+                instead="(length, other length), (examples, length, other length), or (examples, heads, length, other "
+                "length); mask[:, None] of (examples, length) masks keys",
+                shapes=[mask.shape, axes],
+                layer=self.path,
+            )
+        return whole.astype(bool)
+
     def _without_padding(self, x: Any, source: Any, mask: Any, own: bool) -> tuple[Any, Any]:
         """`x` and `source` with zeros for numbers that are not finite at positions that the mask excludes.
 
@@ -230,7 +255,7 @@ class MultiHeadAttention(Layer):
         if bias is not None:
             bias = jnp.asarray(bias)
             axes = (math.prod(q.shape[:-3]), self.num_heads, *lengths)
-            if bias.ndim > 4 or any(n not in (1, m) for n, m in zip(bias.shape[::-1], axes[::-1], strict=False)):
+            if bias.ndim > 4 or not _is_broadcastable(bias.shape, axes):
                 raise ShapeError(
                     f"{self._name()}: the bias must broadcast to {axes} (examples, heads, length, other length), got "
                     f"{phlox.typeof(bias).short}",
@@ -243,7 +268,7 @@ class MultiHeadAttention(Layer):
         return None if bias is None else bias.reshape((1,) * (4 - bias.ndim) + bias.shape)
 
     def _heads(self, x: Any) -> Any:
-        return x.reshape((*x.shape[:-1], -1, self._size))
+        return x.reshape((*x.shape[:-1], x.shape[-1] // self._size, self._size))
 
     def _remember(self, name: str, new: Any) -> Any:
         """The cache of this name, updated with new keys or values."""
@@ -262,7 +287,7 @@ class MultiHeadAttention(Layer):
     def _attend(self, q: Any, k: Any, v: Any, mask: Any, causal: bool, bias: Any) -> Any:
         """Attention of queries (..., t, n, size) to keys and values (..., s, kv_heads, size)."""
         lead = q.shape[:-3]
-        q, k, v = (a.reshape((-1, *a.shape[-3:])) for a in _checks.one_dtype(q, k, v))
+        q, k, v = (a.reshape((math.prod(lead), *a.shape[-3:])) for a in _checks.one_dtype(q, k, v))
         if self.train and self.dropout:
             y = self._with_dropout(q, k, v, mask, causal, bias)
         else:

@@ -109,17 +109,28 @@ def check_names(layer: Layer, tree: Any, path: Path, kind: str) -> None:
     plan = layer._plan()
     own = getattr(plan, kind)
     missing = [name for name in own if name not in tree]
-    known = {*own, *(below[0] for below, _ in plan.parts)}
-    unknown = [str(name) for name in tree if name not in known]
+    whole = {*((name,) for name in own), *(below for below, _ in plan.parts)}
+    known = {below[:n] for below in whole for n in range(1, len(below) + 1)}
+    unknown = [_paths.text(below) for below in _unknown(tree, (), whole, known)]
     if missing or unknown:
         parts = [f"lack {missing}" if missing else "", f"have {unknown}, which it does not know" if unknown else ""]
         raise TreeError(
             f"the {kind} {where}do not fit {short_code(layer)}: they {' and '.join(filter(None, parts))}",
             instead=f"what model.{maker} returns; phlox_nn.summary shows the names",
             path=path,
-            expected=sorted(known),
+            expected=sorted(map(_paths.text, whole)),
             got=sorted(map(str, tree)),
         )
+
+
+def _unknown(tree: Mapping[str, Any], path: Path, whole: set[Path], known: set[Path]) -> Iterator[Path]:
+    """The paths in nested dicts that neither are among `whole`, nor lead to one; `known` has both kinds."""
+    for name, value in tree.items():
+        below = (*path, str(name))
+        if below not in known:
+            yield below
+        elif below not in whole and isinstance(value, Mapping):
+            yield from _unknown(value, below, whole, known)
 
 
 def short_code(layer: Layer) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 import phlox.numpy as jnp
 from phlox import typeof
@@ -20,18 +21,14 @@ def size(layer: Any, **values: Any) -> None:
 def size_of(what: str, **values: Any) -> None:
     """Raises `ArgumentError` unless each value is a positive integer; `what` is the name of the function or layer."""
     for name, value in values.items():
-        try:
-            good = not isinstance(value, bool) and operator.index(value) > 0
-        except TypeError:
-            good = False
-        if not good:
+        if isinstance(value, bool) or not is_index(value) or value <= 0:
             raise ArgumentError(f"{what}: {name} must be a positive integer, got {value!r}", **{name: value})
 
 
 def part(layer: Any, **values: Any) -> None:
     """Raises `ArgumentError` unless each value is a number from 0 to 1."""
     for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) <= 1:
             raise ArgumentError(
                 f"{type(layer).__name__}: {name} must be a number from 0 to 1, got {value!r}", **{name: value}
             )
@@ -87,20 +84,22 @@ def wrong_shape(layer: Any, x: Any, axes: tuple[Any, ...]) -> NoReturn:
 
 def lengths(layer: Any, name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
     """One number for each of `count` axes, from one number or a sequence. Raises `ArgumentError` for anything else."""
-    try:
-        numbers = (operator.index(value),) * count
-    except TypeError:
-        numbers = (
-            tuple(operator.index(n) for n in value)
-            if isinstance(value, Sequence) and not isinstance(value, str)
-            else ()
-        )
-    if len(numbers) != count or any(n < least for n in numbers):
+    integers = tuple(value) if isinstance(value, Sequence) else (value,) * count
+    if len(integers) != count or not all(is_index(n) and n >= least for n in integers):
         raise ArgumentError(
             f"{type(layer).__name__}: {name} must be an integer from {least} on, or {count} of them, got {value!r}",
             **{name: value},
         )
-    return numbers
+    return tuple(operator.index(n) for n in integers)
+
+
+def is_index(value: Any) -> TypeGuard[int]:
+    """Whether a value is an integer, of Python or NumPy."""
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
 
 
 def one_dtype(*arrays: Any) -> tuple[Any, ...]:
@@ -112,3 +111,9 @@ def one_dtype(*arrays: Any) -> tuple[Any, ...]:
 def wide(x: Any) -> Any:
     """`x` in at least 32 bits: statistics summed in 16 bits lose too much precision."""
     return jnp.asarray(x, jnp.promote_types(jnp.result_type(x), jnp.float32))
+
+
+def inexact(x: Any) -> Any:
+    """The dtype of `x`; for integers and bools float32, since results between them would be lost."""
+    dtype = jnp.result_type(x)
+    return dtype if jnp.issubdtype(dtype, jnp.inexact) else jnp.float32

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,11 +25,11 @@ def padding_pairs(layer: Any, padding: Padding, count: int) -> str | list[tuple[
     if isinstance(padding, str):
         if padding.upper() in ("SAME", "VALID", "SAME_LOWER"):
             return padding.upper()
-    elif isinstance(padding, int):
-        return [(padding, padding)] * count
+    elif _checks.is_index(padding):
+        return [(operator.index(padding),) * 2] * count
     elif isinstance(padding, Sequence) and len(padding) == count:
-        pairs = [(p, p) if isinstance(p, int) else p for p in padding]
-        if all(isinstance(p, Sequence) and len(p) == 2 for p in pairs):
+        pairs: list[Any] = [(p, p) if _checks.is_index(p) else p for p in padding]
+        if all(isinstance(p, Sequence) and len(p) == 2 and all(map(_checks.is_index, p)) for p in pairs):
             return [(int(p[0]), int(p[1])) for p in pairs]
     raise ArgumentError(
         f"{type(layer).__name__}: padding must be 'SAME', 'VALID', an integer, or one (or a pair) for each of {count} "
@@ -52,7 +54,7 @@ class _Convolution(Layer):
 
     def __post_init__(self) -> None:
         _checks.size(self, in_features=self.in_features, out_features=self.out_features, groups=self.groups)
-        count = 1 if isinstance(self.kernel_size, int) else len(self.kernel_size)
+        count = self._count
         if not 1 <= count <= 3:
             raise ArgumentError(
                 f"{type(self).__name__}: kernel_size must have one to three lengths, got {self.kernel_size!r}",
@@ -83,22 +85,26 @@ class _Convolution(Layer):
         layouts = {"weight": self._layout, "bias": SAME}
         return [tensor(name, name, layout=layouts[name]) for name in self.parameters()]
 
+    @property
+    def _count(self) -> int:
+        """The number of spatial axes."""
+        return len(self.kernel_size) if isinstance(self.kernel_size, Sequence) else 1
+
     def _each(self, name: str) -> tuple[int, ...]:
         """The value of a field as one number for each axis."""
-        count = 1 if isinstance(self.kernel_size, int) else len(self.kernel_size)
-        return _checks.lengths(self, name, getattr(self, name), count)
+        return _checks.lengths(self, name, getattr(self, name), self._count)
 
     def _convolve(self, x: Any, weight: Any) -> Any:
         """The convolution of inputs with one batch axis, (n, *space, features), without the bias."""
         raise NotImplementedError
 
     def __call__(self, x: Any) -> Any:
-        count = len(self._each("kernel_size"))
+        count = self._count
         _checks.rank(self, x, (..., *AXES[-count:], self.in_features))
         _checks.features(self, x, self.in_features)
         x, weight = _checks.one_dtype(*self.cast(x), self.weight)
         lead = x.shape[: -count - 1]
-        y = self._convolve(x.reshape((-1 if lead else 1, *x.shape[-count - 1 :])), weight)
+        y = self._convolve(x.reshape((math.prod(lead), *x.shape[-count - 1 :])), weight)
         y = y.reshape((*lead, *y.shape[1:]))
         return y + self.bias if self.use_bias else y
 
@@ -132,7 +138,7 @@ class Conv(_Convolution):
     """
 
     def _convolve(self, x: Any, weight: Any) -> Any:
-        count = len(self._each("kernel_size"))
+        count = self._count
         return lax.conv_general_dilated(
             x,
             weight,

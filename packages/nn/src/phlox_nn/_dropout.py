@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import phlox
 import phlox.numpy as jnp
 from phlox import random
+from phlox.errors import AxisError
 
 from . import _checks
 from ._layer import Layer
@@ -38,6 +40,10 @@ class Dropout(Layer):
     def __call__(self, x: Any) -> Any:
         shape = list(jnp.shape(x))
         for axis in self.broadcast if isinstance(self.broadcast, Sequence) else [self.broadcast]:
+            if not -len(shape) <= axis < len(shape):
+                raise AxisError(
+                    f"{self._name()}: inputs {phlox.typeof(x).short} have no axis {axis}", axis=axis, layer=self.path
+                )
             shape[axis] = 1
         return _dropped(self, x, self.rate, tuple(shape))
 

@@ -53,9 +53,11 @@ class Linear(Layer):
 
     def __call__(self, x: Any) -> Any:
         _checks.features(self, x, self.in_features)
-        (x,) = self.cast(x)
-        y = jnp.matmul(x, self.weight)
+        y = self._product(*self.cast(x))
         return y + self.bias if self.use_bias else y
+
+    def _product(self, x: Any) -> Any:
+        return jnp.matmul(x, self.weight)
 
 
 class Embedding(Layer):
@@ -95,6 +97,9 @@ class Embedding(Layer):
                 instead="x.astype(int)",
                 layer=self.path,
             )
+        return self._rows(tokens)
+
+    def _rows(self, tokens: Any) -> Any:
         return jnp.take(self.weight, tokens, axis=0)
 
     @lenient_promotion()
@@ -103,7 +108,9 @@ class Embedding(Layer):
         output embeddings are tied.
         """
         _checks.features(self, x, self.features)
-        (x,) = self.cast(x)
+        return self._products(*self.cast(x))
+
+    def _products(self, x: Any) -> Any:
         return jnp.matmul(x, self.weight.T)
 
 

@@ -1,6 +1,7 @@
 """Normalization: of each feature over the batch, or of each example over its features.
 
-Statistics are computed in at least 32 bits, whatever the compute dtype is; results have the dtype of the inputs.
+Statistics are computed in at least 32 bits, whatever the compute dtype is; results have the dtype of the inputs, for
+integers float32.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class _Norm(Layer):
         """``(x - mean) / sqrt(var + epsilon)``, times weight, plus bias, in the dtype of `x`."""
         factor = lax.rsqrt(var + self.epsilon)
         y = (_checks.wide(x) - mean) * (factor * self.weight if self.use_scale else factor)
-        return jnp.asarray(y + self.bias if self.use_bias else y, jnp.result_type(x))
+        return jnp.asarray(y + self.bias if self.use_bias else y, _checks.inexact(x))
 
     def _statistics(self, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
         """Mean and variance over axes, which are kept with length 1."""
@@ -228,9 +229,10 @@ class GroupNorm(_Norm):
         _checks.rank(self, x, ("examples", ..., self.features))
         _checks.features(self, x, self.features)
         (x,) = self.cast(x)
-        grouped = x.reshape((*x.shape[:-1], self.groups, -1))
+        size = self.features // self.groups
+        grouped = x.reshape((*x.shape[:-1], self.groups, size))
         mean, var = self._statistics(grouped, (*range(1, x.ndim - 1), -1))
-        spread = (*mean.shape[:-1], self.features // self.groups)
+        spread = (*mean.shape[:-1], size)
         mean, var = (jnp.broadcast_to(s, spread).reshape((*s.shape[:-2], self.features)) for s in (mean, var))
         return self._scaled(x, mean, var)
 

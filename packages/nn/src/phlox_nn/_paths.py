@@ -105,15 +105,18 @@ def merge(*trees: Any) -> Tree:
     {'a': {'x': 1, 'y': 2}, 'b': 3}
     """
     result: dict[Path, Any] = {}
+    inner: set[Path] = set()  # the paths of dicts
     for tree in trees:
         for path, leaf in leaves(tree):
-            if any(path[:n] in result for n in range(len(path) + 1)):
+            above = [path[:n] for n in range(len(path))]
+            if path in result or path in inner or any(parent in result for parent in above):
                 raise TreeError(
                     f"merge: two trees have a value at {text(path)}",
                     instead="trees that partition took apart",
                     path=path,
                 )
             result[path] = leaf
+            inner.update(above)
     return nested(result)
 
 

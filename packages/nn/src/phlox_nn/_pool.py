@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import operator
+import math
 from typing import Any
 
 import numpy as np
@@ -33,19 +33,17 @@ class _Pool(Layer):
     def _count(self) -> int:
         if isinstance(self.window, tuple | list):
             return len(self.window)
-        try:
-            operator.index(self.window)
-        except TypeError:
+        if not _checks.is_index(self.window):
             name = "max_pool" if type(self).__name__ == "MaxPool" else "avg_pool"
             if hasattr(self.window, "shape"):
                 raise ArgumentError(
                     f"{name} makes a layer from the lengths of a window, and got the array {typeof(self.window).short}",
                     instead=f"Sequential(..., nn.{name}((2, 2))) as a part, or nn.{name}((2, 2)).apply({{}}, x)",
                     argument="window",
-                ) from None
+                )
             raise ArgumentError(
                 f"{name}: window must be lengths, got {self.window!r}", instead="(2, 2) for images", argument="window"
-            ) from None
+            )
         return 1
 
     def _reduce(self, x: Any, first: Any, function: Any) -> Any:
@@ -81,17 +79,16 @@ class AvgPool(_Pool):
 
     def __call__(self, x: Any) -> Any:
         (x,) = self.cast(x)
+        wide, dtype = _checks.wide(x), _checks.inexact(x)
         # A NumPy array stays concrete under jit; a sum with a traced initial value has no vjp.
-        zero = np.zeros((), x.dtype)
-        sums = self._reduce(x, zero, lax.add)
+        zero = np.zeros((), wide.dtype)
+        sums = self._reduce(wide, zero, lax.add)
         if self.count_padding:
-            window = _checks.lengths(self, "window", self.window, self._count())
-            size = 1
-            for n in window:
-                size *= n
-            return sums / size
-        ones = jnp.ones((*(1,) * (x.ndim - self._count() - 1), *x.shape[-self._count() - 1 : -1], 1), x.dtype)
-        return sums / self._reduce(ones, zero, lax.add)
+            counts: Any = math.prod(_checks.lengths(self, "window", self.window, self._count()))
+        else:
+            ones = jnp.ones((*(1,) * (x.ndim - self._count() - 1), *x.shape[-self._count() - 1 : -1], 1), wide.dtype)
+            counts = self._reduce(ones, zero, lax.add)
+        return jnp.asarray(sums / counts, dtype)
 
     def __repr__(self) -> str:
         return super().__repr__().replace("AvgPool", "avg_pool")
@@ -158,7 +155,4 @@ def flatten(x: Any) -> Any:
     (5, 6)
     """
     shape = jnp.shape(x)
-    size = 1  # computed here, because reshape(n, -1) fails for an empty batch
-    for n in shape[1:]:
-        size *= n
-    return jnp.reshape(x, (*shape[:1], size))
+    return jnp.reshape(x, (*shape[:1], math.prod(shape[1:])))  # reshape(n, -1) fails for an empty batch

@@ -30,21 +30,18 @@ class _Scale(Layer):
 class _QuantizedLinear(Linear):
     """A bound `Linear` with an int8 weight and the `scale` of its columns."""
 
-    def __call__(self, x: Any) -> Any:
-        (x,) = self.cast(x)
+    def _product(self, x: Any) -> Any:
         # The factor comes after the product: it belongs to a column, and products of 8 bits are exact in floats.
-        y = jnp.matmul(x, self.weight.astype(x.dtype)) * self.scale.astype(x.dtype)
-        return y + self.bias if self.use_bias else y
+        return jnp.matmul(x, self.weight.astype(x.dtype)) * self.scale.astype(x.dtype)
 
 
 class _QuantizedEmbedding(Embedding):
     """A bound `Embedding` with an int8 weight and the `scale` of its rows."""
 
-    def __call__(self, tokens: Any) -> Any:
+    def _rows(self, tokens: Any) -> Any:
         return jnp.take(self.weight, tokens, axis=0).astype(self.scale.dtype) * jnp.take(self.scale, tokens)[..., None]
 
-    def attend(self, x: Any) -> Any:
-        (x,) = self.cast(x)
+    def _products(self, x: Any) -> Any:
         return jnp.matmul(x, self.weight.T.astype(x.dtype)) * self.scale.astype(x.dtype)
 
 
@@ -126,7 +123,7 @@ class Quantized(Layer):
         outer = binding.adapt
         scales = {
             (*path, "layer", *below[:-1]): scale if binding.dtype is None else scale.astype(binding.dtype)
-            for below, scale in _paths.leaves(params.get("scales", {}))
+            for below, scale in _paths.leaves(_paths.get(params, ("scales",)))
         }
 
         def adapt(at: Path, bound: Any) -> Any:

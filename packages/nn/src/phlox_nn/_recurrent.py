@@ -12,7 +12,7 @@ from typing import Any
 import phlox
 import phlox.numpy as jnp
 from phlox import lax
-from phlox.errors import ShapeError
+from phlox.errors import ArgumentError, ShapeError
 from phlox.nn import initializers
 
 from . import _checks
@@ -170,6 +170,12 @@ class _Recurrent(Layer):
 
     def __post_init__(self) -> None:
         _checks.size(self, in_features=self.in_features, hidden_features=self.hidden_features)
+        if self.bidirectional and self.reverse:
+            raise ArgumentError(
+                f"{type(self).__name__}: bidirectional=True runs both ways, and reverse=True only from the end",
+                instead="one of them",
+                argument="reverse",
+            )
 
     def parts(self) -> Mapping[str, Any]:
         cell = self._cell(self.in_features, self.hidden_features, self.use_bias)

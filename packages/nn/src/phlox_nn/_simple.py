@@ -62,6 +62,7 @@ class PReLU(Layer):
         if self.features > 1:
             _checks.features(self, x, self.features)
         (x,) = self.cast(x)
+        x = jnp.asarray(x, _checks.inexact(x))
         return jnp.where(x > 0, x, jnp.asarray(self.weight, x.dtype) * x)
 
 

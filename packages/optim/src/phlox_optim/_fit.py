@@ -194,7 +194,8 @@ class _Run:
             self.state = phlox.device_put(self.state, shardings)
             if isinstance(self.step, Step):
                 self.step = dataclasses.replace(self.step, shardings=shardings)
-        if self.checkpoints is not None and self.checkpoints.latest_step() is not None:
+        latest = None if self.checkpoints is None else self.checkpoints.latest_step()
+        if latest is not None:
             rate_scale = getattr(self.state, "rate_scale", None)
             saved = self.checkpoints.restore(like={"train": self._stored(), "fit": ""})
             self.state, self.place = saved["train"], Place.read(saved["fit"])
@@ -205,7 +206,7 @@ class _Run:
             self.best_checkpoints = self.best.checkpoints
             if self.best_checkpoints is None and self.checkpoints is not None:
                 self.best_checkpoints = _latest(f"{self.checkpoints.directory}-best", stack)
-        self.number = int(getattr(self.state, "step", 0))
+        self.number = int(getattr(self.state, "step", latest or 0))
 
     def train(
         self, batches: Any, epochs: int, early_stopping: Any, interrupted: Callable[[], bool], display: Progress
@@ -301,8 +302,9 @@ class _Run:
 
     def save(self) -> None:
         """Saves the state and the progress, if there are checkpoints."""
-        if self.checkpoints is not None and int(self.state.step) not in self.checkpoints.all_steps():
-            self.checkpoints.save(int(self.state.step), {"train": self._stored(), "fit": self.place.text()})
+        number = int(getattr(self.state, "step", self.number))
+        if self.checkpoints is not None and number not in self.checkpoints.all_steps():
+            self.checkpoints.save(number, {"train": self._stored(), "fit": self.place.text()})
 
 
 def _latest(folder: str | os.PathLike[str], stack: contextlib.ExitStack) -> Any:

@@ -76,9 +76,15 @@ def _classes(kind: str, scores: Any, labels: Any, mask: Any, average: Any, thres
     def count(chosen: Any, weights: Any) -> Any:
         return jnp.zeros(classes, jnp.float32).at[chosen].add(weights, mode="drop")
 
-    labels = labels.astype(jnp.int32)
+    labels = in_classes(labels, classes)
     hits = count(labels, weights * (predictions == labels))
     return Classes(hits, count(predictions, weights), count(labels, weights), kind, average)
+
+
+def in_classes(labels: Any, classes: int) -> Any:
+    """Labels as int32 for ``at[labels].add(mode="drop")``, which drops negative ones too, as those of no class."""
+    labels = jnp.asarray(labels, jnp.int32)
+    return jnp.where(labels < 0, classes, labels)
 
 
 def _best(name: str, scores: Any, labels: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import phlox
 import phlox.numpy as jnp
-from phlox.errors import ArgumentError, ShapeError
+from phlox.errors import ArgumentError, DtypeError, ShapeError
 from phlox.extend import path_matcher, path_text, warn
 from phlox.tree_util import keystr, tree_flatten_with_path
 
@@ -109,6 +109,10 @@ def make_step(
         raise ArgumentError(f"ema is {ema!r}", instead="a number from 0 to below 1, such as 0.999")
     if max_skips is not None and (int(max_skips) != max_skips or max_skips < 1):
         raise ArgumentError(f"max_skips is {max_skips!r}", instead="a number of steps, 1 or more, or None")
+    if clip is not None and not clip > 0:
+        raise ArgumentError(f"clip is {clip!r}", instead="the greatest norm of the gradients, above 0, or None")
+    if dtype is not None and not jnp.issubdtype(dtype, jnp.floating):
+        raise ArgumentError(f"dtype is {dtype!r}", instead='a floating-point type, such as "bfloat16"')
     parameters = inspect.signature(loss).parameters
     if not (hasattr(tx, "init") and hasattr(tx, "update")):
         raise ArgumentError(
@@ -192,7 +196,7 @@ class Step:
                     else "step.init(params, state=…)",
                     argument=name,
                 )
-        params, state, key = phlox.tree.map(jnp.copy, (params, state, key))
+        params, state, key = phlox.tree.map(_copied, (params, state, key))
         return TrainState(
             params=params,
             opt_state=phlox.tree.map(jnp.copy, self.tx.init(params)),  # some optimizers return the parameters' arrays
@@ -354,10 +358,12 @@ class Step:
 
     def _read(self, result: Any, state: Any, batch: Any) -> tuple[metrics.Mean, Any, dict[str, metrics.Metric]]:
         """The loss, the new state and the metrics, from the result of the loss function."""
-        loss, aux = result if isinstance(result, tuple) and len(result) == 2 else (result, {})
-        if not isinstance(aux, Mapping):
+        loss, *auxes = result if isinstance(result, tuple) else (result,)
+        aux = auxes[0] if auxes else {}
+        if len(auxes) > 1 or not isinstance(aux, Mapping):
+            kinds = " and a ".join(type(aux).__name__ for aux in auxes)
             raise ArgumentError(
-                f"the loss returned a scalar and a {type(aux).__name__}",
+                f"the loss returned a scalar and a {kinds}",
                 instead='a scalar, or a scalar and a dict of figures, such as {"accuracy": metrics.accuracy(…)}',
                 argument=aux,
             )
@@ -388,6 +394,8 @@ class Step:
                 expected=(),
                 got=jnp.shape(total),
             )
+        if not jnp.issubdtype(jnp.result_type(total), jnp.floating):
+            raise DtypeError(f"the loss is {phlox.typeof(total).short}, which has no gradient", instead="a real number")
         if is_mean:
             return metrics.Mean(jnp.asarray(total, jnp.float32), jnp.asarray(loss.count, jnp.float32))
         weights = _weights_in(batch)
@@ -403,9 +411,15 @@ class Step:
         return scalar
 
 
+def _copied(x: Any) -> Any:
+    """A copy of an array, or of a number, whose weak type would make the second step another program."""
+    copy = jnp.copy(x)
+    return copy.astype(copy.dtype) if copy.weak_type else copy
+
+
 def _global_norm(tree: Any) -> Any:
     """The norm of all elements of the tree as one vector, in float32."""
-    squares = (jnp.sum(jnp.abs(leaf.astype(jnp.float32)) ** 2) for leaf in phlox.tree.leaves(tree))
+    squares = (jnp.sum(jnp.abs(leaf).astype(jnp.float32) ** 2) for leaf in phlox.tree.leaves(tree))
     return jnp.sqrt(sum(squares, jnp.float32(0)))
 
 

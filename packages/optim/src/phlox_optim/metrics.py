@@ -33,6 +33,7 @@ from ._scores import (
     average_precision as average_precision,
     calibration_error as calibration_error,
     f1 as f1,
+    in_classes,
     pair,
     precision as precision,
     r2 as r2,
@@ -197,11 +198,12 @@ def confusion(scores: Any, labels: Any, mask: Any = None) -> Confusion:
     """
     predictions = _predictions("confusion", scores, labels)
     classes = jnp.shape(scores)[-1]
+    labels = in_classes(labels, classes)
     counts = jnp.ones(predictions.shape, jnp.int32) if mask is None else jnp.asarray(mask)
     # Weights that are no integers are summed as they are.
     dtype = jnp.float32 if jnp.issubdtype(counts.dtype, jnp.floating) else jnp.int32
     matrix = jnp.zeros((classes, classes), dtype)
-    return Confusion(matrix.at[jnp.asarray(labels), predictions].add(counts.astype(dtype), mode="drop"))
+    return Confusion(matrix.at[labels, predictions].add(counts.astype(dtype), mode="drop"))
 
 
 def _predictions(name: str, scores: Any, labels: Any) -> Any:

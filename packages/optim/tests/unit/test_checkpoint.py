@@ -440,3 +440,18 @@ def test_a_description_of_other_types(tmp_path):
     path.write_text(json.dumps(described))
     with CheckpointManager(tmp_path) as checkpoints, pytest.raises(CheckpointError, match=r"step 0 .* is damaged"):
         checkpoints.restore()
+
+
+def test_arrays_of_the_other_byte_order(manager):
+    """Checksums are of the bytes that orbax restores, which have the order of the machine."""
+    tree = {"x": np.arange(3, dtype=">i4"), "y": np.arange(3, dtype="<f8"), "z": np.int8(3)}
+    manager.save(0, tree)
+    restored = manager.restore(like=tree)
+    assert restored["x"].tolist() == [0, 1, 2] and restored["x"].dtype == np.int32
+    assert type(restored["z"]) is np.int8
+
+
+@pytest.mark.parametrize("tree", [3.5, True, "", jnp.float32(2), jnp.zeros((0, 2))], ids=repr)
+def test_a_number_alone(manager, tree):
+    with pytest.raises(CheckpointError, match=r"alone\n(.|\n)*instead: a tree such as"):
+        manager.save(0, tree)

@@ -316,3 +316,13 @@ def test_the_bar_in_a_terminal(monkeypatch):
     optim.fit(start(), STEP, batches(), epochs=2)
     text = out.getvalue()
     assert "epoch 1 of 2" in text and "/5" in text and "epoch 2  step 10" in text
+
+
+def test_a_state_without_a_number_of_steps_is_saved(tmp_path):
+    def add(state, batch):
+        return {"n": state["n"] + 1}, {"loss": float(state["n"])}
+
+    whole = optim.fit({"n": 0}, add, [1.0] * 3, epochs=3, progress=False)
+    optim.fit({"n": 0}, add, [1.0] * 3, epochs=2, progress=False, checkpoints=tmp_path / "steps", save_every=2)
+    rest = optim.fit({"n": 0}, add, [1.0] * 3, epochs=3, progress=False, checkpoints=tmp_path / "steps")
+    assert rest.state == whole.state == {"n": 9} and rest.history == whole.history

@@ -181,3 +181,12 @@ def test_in_a_training_that_is_stopped(tmp_path, accumulate):
 def test_wrong_shapes(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("outside", [-1, -100, 4])
+def test_labels_that_are_no_class(outside):
+    """They count for no class: negative ones, which mark what is to be ignored, do not count from the end."""
+    scores, labels = jnp.eye(4)[jnp.array([0, 1, 3, 3])], np.array([0, 1, 3, outside])
+    assert metrics.confusion(scores, labels).value().sum() == 3
+    np.testing.assert_array_equal(metrics.recall(scores, labels, average=None).value(), [1, 1, 0, 1])
+    np.testing.assert_array_equal(metrics.precision(scores, labels, average=None).value(), [1, 1, 0, 0.5])

@@ -7,7 +7,7 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 import phlox_optim as optim
-from phlox.errors import ArgumentError, ShapeError
+from phlox.errors import ArgumentError, DtypeError, ShapeError
 from phlox_optim import metrics
 from phlox_optim.errors import SkippedStepsError
 
@@ -428,3 +428,39 @@ def test_options_that_are_refused():
         ShapeError, match=r"leaf \[0\] is f32\[8,3\], whose first axis cannot be cut into 3 equal parts"
     ):
         step(step.init(draw()[0]), draw()[1][0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"clip": 0}, "clip is 0"), ({"clip": -1.0}, "clip is -1"), ({"dtype": "int32"}, "dtype is 'int32'")],
+)
+def test_options_that_would_undo_the_training(options, message):
+    with pytest.raises(ArgumentError, match=message):
+        optim.make_step(loss, optim.sgd(0.1), **options)
+
+
+@pytest.mark.parametrize(
+    ("result", "kind", "message"),
+    [
+        (lambda p: (p.sum(), {}, 1), ArgumentError, "a scalar and a dict and a int"),
+        (lambda p: jnp.int32(1), DtypeError, r"the loss is i32\[\]"),
+        (lambda p: p.sum() * 1j, DtypeError, r"the loss is c64\[\]"),
+    ],
+)
+def test_results_that_are_no_loss(result, kind, message):
+    step = optim.make_step(lambda params, batch: result(params), optim.sgd(0.1))
+    with pytest.raises(kind, match=message):
+        step(step.init(jnp.ones(2)), jnp.ones(2))
+
+
+def test_python_numbers_as_parameters():
+    """They have no weak types, so that the second step is not another program."""
+    step = optim.make_step(lambda params, batch: params["a"] * batch.mean(), optim.adam(0.1), ema=0.9)
+    train = step.init({"a": 1.0})
+    assert not any(leaf.weak_type for leaf in phlox.tree.leaves((train.params, train.ema, train.opt_state)))
+
+
+def test_norms_of_complex_gradients():
+    step = optim.make_step(lambda params, batch: jnp.abs(params * batch).sum() ** 2, optim.sgd(0.1), grad_norm=True)
+    _, figures = step(step.init(jnp.array(3 + 4j)), jnp.float32(1))
+    np.testing.assert_allclose(figures["grad_norm"].value(), 10, rtol=1e-6)

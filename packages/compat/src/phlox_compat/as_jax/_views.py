@@ -216,10 +216,8 @@ def library_of(frame: FrameType | None) -> str:
 def importer() -> FrameType | None:
     """The frame with the import statement that is being executed."""
     frame: FrameType | None = sys._getframe(1)
-    own = os.path.dirname(__file__)
-    while frame is not None and (
-        frame.f_code.co_filename.startswith((own, "<frozen importlib")) or "__import__" in frame.f_code.co_name
-    ):
+    others = (os.path.dirname(__file__), "<frozen importlib", importlib.__file__)
+    while frame is not None and (frame.f_code.co_filename.startswith(others) or "__import__" in frame.f_code.co_name):
         frame = frame.f_back
     return frame
 

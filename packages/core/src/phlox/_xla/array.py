@@ -23,7 +23,7 @@ from .devices import Device, client, default_device
 from .import_guard import no_jax
 from .partition_spec import PartitionSpec
 from .placement import Placement, aval_of, context_mesh, is_committed, placement_for, sharding_of
-from .sharding import NamedSharding, NativeSharding, Sharding, one_device_in, single_device
+from .sharding import NamedSharding, Sharding, one_device_in, sharding_of_buffer, single_device
 
 if TYPE_CHECKING:
     from .layout import Format
@@ -376,9 +376,8 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     """
     arrays: list[Array] = []
     for buf in client(platform).live_arrays():
-        if type(buf.aval) is ShapedArray:  # skips buffers of the real jax
-            placed = buf._sharding
-            sharding = placed.public if isinstance(placed, NativeSharding) else single_device(placed._devices[0])
+        sharding = sharding_of_buffer(buf)
+        if sharding is not None:
             placement = placement_for(buf.aval, sharding, True)
             arrays.append(wrap(buf, aval_of(placement), placement))
     return arrays

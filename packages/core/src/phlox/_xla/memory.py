@@ -14,9 +14,8 @@ from typing import Any
 from .._base import source
 from .._base.errors import OutOfMemoryError
 from .._base.native import native
-from .._ir.avals import ShapedArray
 from .devices import client
-from .sharding import NativeSharding, single_device, type_with_sharding
+from .sharding import sharding_of_buffer, type_with_sharding
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 #: how many groups of arrays an error names
@@ -70,12 +69,11 @@ def live_memory(platform: str | None = None) -> list[LiveArrays]:
     groups: dict[Any, list[int]] = {}
     seen = set()
     for buf in client(platform).live_arrays():
-        # Buffers of the real jax have its own abstract values. An array may be listed once for each of its devices.
-        if type(buf.aval) is not ShapedArray or id(buf) in seen or buf.is_deleted():
+        # An array may be listed once for each of its devices.
+        sharding = sharding_of_buffer(buf)
+        if sharding is None or id(buf) in seen or buf.is_deleted():
             continue
         seen.add(id(buf))
-        placed = buf._sharding
-        sharding = placed.public if isinstance(placed, NativeSharding) else single_device(placed._devices[0])
         devices = tuple(str(d) for d in sharding.devices if d in sharding.addressable_devices)
         held = groups.setdefault((type_with_sharding(buf.aval, sharding).short, origin(buf), devices), [0, 0])
         # Bytes on this process's devices: replicated arrays count once for each device.

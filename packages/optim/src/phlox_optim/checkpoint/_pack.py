@@ -85,6 +85,8 @@ def pack(tree: Any, first: bool = True, spread: Collection[Names] = ()) -> Packe
     packed = walk((), tree)
     if not saved:
         raise CheckpointError("the tree to save has no leaves")
+    if () in map(names_of, saved.values()) and np.ndim(packed) == 0 and first:
+        raise CheckpointError(f"the tree to save is {tree!r} alone", instead=f"a tree such as {{'value': {tree!r}}}")
     if not first:
         notes |= {"keys": [], "written": [], "empty": []}  # these are in the notes of the first process
         if not any(ranges for *_, ranges in notes["shares"]):
@@ -153,6 +155,7 @@ def _leaf(path: KeyPath, leaf: Any, notes: dict[str, Any]) -> Any:
         )
     array = np.asarray(leaf)
     _check_storable(path, array.dtype)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)  # as orbax restores it, for the checksum
     return None if _is_empty(path, array, notes) else array
 
 

@@ -82,7 +82,7 @@ def _fit(leaf: Any, stored: Stored) -> _Fit:
         # Programs on jax do not store the PRNG implementation, so arrays of words are accepted for keys.
         plain = stored.impl is None and stored.dtype == np.uint32 and not stored.number
         return _Fit(stored.shape == (*leaf.shape, *leaf.dtype.impl.key_shape), same or plain)
-    same = not stored.number and stored.impl is None and stored.dtype == leaf.dtype
+    same = not stored.number and stored.impl is None and stored.dtype == leaf.dtype.newbyteorder("=")
     # For keys and numbers only the dtype can differ.
     return _Fit(stored.impl is not None or stored.shape == tuple(leaf.shape), same)
 
@@ -106,7 +106,7 @@ def _restore(leaf: Any, value: Any) -> Any:
         is_bytes = isinstance(value, np.ndarray) and type(leaf) in WRITTEN.values()
         return value_of(type(leaf).__name__, value) if is_bytes and value.ndim else type(leaf)(value)
     if isinstance(leaf, np.ndarray | np.generic):
-        return np.asarray(value)
+        return np.asarray(value)[()] if isinstance(leaf, np.generic) else np.asarray(value)
     place = _place(leaf)
     if not is_key(leaf.dtype):
         _check_width(leaf, phlox.dtypes.canonicalize_dtype(value.dtype))

@@ -105,7 +105,7 @@ def take_along(x: Any, order: Any, axis: int) -> Any:
     """The elements of `x` at positions `order` along `axis`; along other axes the lengths of both are equal."""
     shape = typeof(x).shape
     if 0 in shape:
-        return x
+        return reshape(x, new_sizes=typeof(order).shape, dimensions=None)  # empty too
     return gather(
         x,
         reshape(order, new_sizes=(*typeof(order).shape, 1), dimensions=None),
