@@ -43,7 +43,7 @@ TABLE = [
     *rows("numpy.fft", "fftfreq rfftfreq", call(5), call(8), call(8, 0.5), call(4, d=S(2.0)), call(5, dtype="float16"),
         call(1), call([2]), call(3, [1.0]), call(6, 0.1, dtype="bfloat16"), jit=False),
     row("numpy.fft.fftfreq", call(6, dtype="int32")),
-    *rows("numpy.fft", "fftshift ifftshift", call(A(5)), call(A(4, 3)), call(A(4, 3), 0), call(A(2, 4, 3), (0, -1)),
+    *rows("numpy.fft", "fftshift ifftshift", call(A(5)), call(A(4, 3)), call(A(4, 3), 0), call(A(2, 4, 3), (0, -1)), call(A(5), (0, 0)),
         call(A()), call(A(3), 2), exact=True),
     row("lax.fft", call(A(2, 4), "fft", (4,)), call(A(2, 4), "IFFT", (2, 4)), call(A(2, 3, 2, 3), "fft", (3, 2, 3)),
         call(A(3), "fft", ()), call(A(3), "fft", (4,)), call(A(3), "fft", (1, 3)), call(A(3), "dct", (3,)),

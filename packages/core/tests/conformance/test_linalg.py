@@ -149,7 +149,7 @@ SOLUTIONS = [
         dtypes=INEXACT, twice=True),
     row("numpy.linalg.inv", call(M(3, 3)), call(M(2, 3, 3)), call(given(SINGULAR)), call(M(2, 2, dtype="int32")),
         call(A(0, 0)), call(A(2, 3)), call(A(2)), dtypes=INEXACT, twice=True),
-    row("numpy.linalg.pinv", call(A(4, 3)), call(A(2, 3, 4)), call(given(SINGULAR)), call(M(3, 3), hermitian=True),
+    row("numpy.linalg.pinv", call(A(4, 3)), call(A(2, 3), np.array([0.1, 0.9, 0.2], np.float32)), call(A(2, 3, 4)), call(given(SINGULAR)), call(M(3, 3), hermitian=True),
         call(A(3, 3), rtol=0.5), call(A(2, 3, 3), rcond=0.1), call(A(3, 3), 0.1, rcond=0.1), call(A(0, 3)), call(A(3)),
         call(A(2, 2, dtype="int32")), dtypes=INEXACT, twice=True),
     row("numpy.linalg.lstsq", call(A(4, 3), A(4)), call(A(3, 4), A(3, 2)), call(A(4, 3), A(4), rcond=0.5),

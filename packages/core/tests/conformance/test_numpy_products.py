@@ -22,7 +22,7 @@ PRODUCTS = [
         twice=True),
     row("numpy.vdot", call(A(3), A(3)), call(A(2, 3), A(2, 3)), call(A(2, 3), A(6)), call(A(2), A(3)),
         call(A(2), A(2, dtype="other"))),
-    row("numpy.inner", call(A(3), A(3)), call(A(2, 3), A(4, 3)), call(A(), A(3)), call(A(2, 3), A(2)),
+    row("numpy.inner", call(A(3), A(3)), call(S(2), S(2.5), preferred_element_type="float32"), call(A(2, 3), A(4, 3)), call(A(), A(3)), call(A(2, 3), A(2)),
         call(A(2), S(2.0))),
     row("numpy.outer", call(A(2), A(3)), call(A(2, 2), A(3)), call(A(), A(2)), call(A(2), A(3, dtype="other")),
         call(A(2), S(2))),

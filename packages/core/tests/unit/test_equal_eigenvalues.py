@@ -235,3 +235,17 @@ def test_svd_of_singular_hermitian_matrices_is_unitary(diagonal):
     u, s, vh = jnp.linalg.svd(np.diag(diagonal), hermitian=True)
     np.testing.assert_array_equal(vh @ vh.T, np.eye(len(diagonal)))
     np.testing.assert_array_equal(u @ jnp.diag(s) @ vh, np.diag(diagonal))
+
+
+@pytest.mark.parametrize("factor", [1e-30, 1e-15, 1.0, 1e15, 1e30])
+@pytest.mark.parametrize("kind", [np.float32, np.complex64])
+def test_logarithms_of_determinants_out_of_range(factor, kind):
+    """The determinant itself, a product of two elements, is 0 or infinite in single precision."""
+    a = (np.array([[1, 2], [3, 4]]) * factor).astype(kind)
+    wide = np.linalg.slogdet(a.astype(np.complex128 if kind is np.complex64 else np.float64))
+    sign, logs = phlox.jit(jnp.linalg.slogdet)(a)
+    np.testing.assert_allclose(sign, wide.sign, rtol=1e-6)
+    np.testing.assert_allclose(logs, wide.logabsdet, rtol=1e-6)
+    if kind is np.float32:
+        inverse = np.linalg.inv(a.astype(np.float64)).T
+        np.testing.assert_allclose(phlox.grad(lambda a: jnp.linalg.slogdet(a)[1])(a), inverse, rtol=1e-5)

@@ -40,10 +40,10 @@ def contract(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`dot_general` of two promoted arrays. The result has their dtype, or `preferred_element_type` if given."""
+    """`dot_general` of two promoted arrays. The result has their type, or the dtype `preferred_element_type` if given."""
     aval = type_of(a)
     dtype = aval.dtype if preferred_element_type is None else preferred_element_type
-    weak = aval.weak_type and type_of(b).weak_type
+    weak = preferred_element_type is None and aval.weak_type and type_of(b).weak_type
     if dtypes.kind(dtype) in "iu":
         check_range("a product of arrays", functools.partial(_exact_product, contracting, batch), dtype, a, b)
     out = dot_general(

@@ -72,7 +72,9 @@ def dot_general(
             argument="dimension_numbers",
             value=dimension_numbers,
         ) from None
-    return contract(lhs, rhs, (several(lc), several(rc)), (several(lb), several(rb)), precision, preferred)
+    out = contract(lhs, rhs, (several(lc), several(rc)), (several(lb), several(rb)), precision, preferred)
+    # Unlike functions of `numpy`, this one keeps weak types of a preferred dtype too, as in JAX.
+    return to_dtype(out, type_of(out).dtype, type_of(lhs).weak_type and type_of(rhs).weak_type)
 
 
 def _of_different_bytes(lhs: Any, rhs: Any) -> bool:

@@ -13,7 +13,7 @@ from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, OptionError, ShapeError
 from .._base.public_names import publish
 from .._ir import dtypes
-from .._operands.checks import canonical_axes, check_one, integer, integers, sequence, type_of
+from .._operands.checks import canonical_axes, canonical_axis, check_one, integer, integers, sequence, several, type_of
 from .._ops.linalg.fft import FftType
 from .._xla.devices import Device
 from .._xla.sharding import Sharding
@@ -450,7 +450,9 @@ def rfftfreq(
 def _shifted(function: str, x: Any, axes: Any, sign: int) -> Any:
     x = check_one(function, x)
     shape = type_of(x).shape
-    chosen = tuple(range(len(shape))) if axes is None else canonical_axes(axes, len(shape), function)
+    # An axis that occurs twice is shifted twice, as in NumPy.
+    numbers = range(len(shape)) if axes is None else several(axes)
+    chosen = [canonical_axis(i, len(shape), function) for i in numbers]
     return roll(x, [sign * (shape[i] // 2) for i in chosen], chosen)
 
 

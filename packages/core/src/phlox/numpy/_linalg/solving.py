@@ -141,7 +141,12 @@ def pinv(
     Array([[0.5 , 0.  , 0.  ],
            [0.  , 0.  , 0.25]], dtype=float32)
     """
-    return _pinv(a, _one_of("pinv", "rtol", rtol, "rcond", rcond), hermitian)
+    a, limit = check_one("pinv", a), _one_of("pinv", "rtol", rtol, "rcond", rcond)
+    if limit is not None:
+        # A stack of tolerances for one matrix gives a stack of inverses.
+        stack = broadcast_shapes(type_of(a).shape[:-2], type_of(check_one("pinv", limit)).shape)
+        a = broadcast_to(a, (*stack, *matrix_shape("pinv", a)))
+    return _pinv(a, limit, hermitian)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))

@@ -45,6 +45,11 @@ def rows_of(function: str, arrays: Any, option: Any = None) -> list[Any]:
     return promote_dtypes(*rows) if any(type(x) is int for x in rows) else rows
 
 
+def _converted(arrays: list[Any], dtype: DTypeLike | None) -> list[Any]:
+    """The arrays in this dtype, if one is given; not by way of the promoted one, which may hold less."""
+    return arrays if dtype is None else [ops.as_array_or_tracer(x).astype(dtype) for x in arrays]
+
+
 @jit(inline=True, static_argnames="axis")
 def _concatenate(arrays: list[Any], axis: int) -> Any:
     return ops.concatenate(*promote_dtypes(*arrays), dimension=axis)
@@ -75,8 +80,7 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
     rank = type_of(checked[0]).ndim
     if rank == 0:
         raise ShapeError("concatenate: arrays without axes cannot be joined", instead="phlox.numpy.stack")
-    joined = _concatenate(checked, axis=canonical_axis(axis, rank, "concatenate"))
-    return joined if dtype is None else joined.astype(dtype)
+    return _concatenate(_converted(checked, dtype), axis=canonical_axis(axis, rank, "concatenate"))
 
 
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
@@ -134,8 +138,7 @@ def stack(
     """
     refuse_out("stack", out)
     checked = rows_of("stack", arrays, axis)
-    stacked = _stack(checked, axis=canonical_axis(axis, type_of(checked[0]).ndim + 1, "stack"))
-    return stacked if dtype is None else stacked.astype(dtype)
+    return _stack(_converted(checked, dtype), axis=canonical_axis(axis, type_of(checked[0]).ndim + 1, "stack"))
 
 
 def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
