@@ -194,7 +194,7 @@ MODULES = [
 
 #: Names that say nothing of values: annotations, settings, handles of devices and caches. Their tests are in tests/unit.
 NO_VALUES = {
-    "KeyEntry", "KeyPath", "PyTreeDef", "Initializer", "DotDimensionNumbers", "Precision", "ScatterDimensionNumbers", "TypePromotionError",
+    "KeyEntry", "KeyPath", "PyTreeDef", "Initializer", "ConvGeneralDilatedDimensionNumbers", "DotDimensionNumbers", "PrecisionLike", "Precision", "ScatterDimensionNumbers", "TypePromotionError",
     "adopt", "cache", "clear_caches", "config", "print_saved_residuals", "copy_to_host_async", "Device", "default_matmul_precision", "disable_jit", "NamedSharding",
     "numpy_rank_promotion", "P", "Shard",
     "Error", "ErrorCategory", "init_error",
@@ -251,7 +251,7 @@ NAMED = [
 ]
 NAMED += ["scipy.special", "scipy.stats", "scipy.linalg", "scipy.signal", "scipy.fft", "nn.initializers"]
 NAMED_OTHERWISE = {"Array", "P", "checking_leaks", "ds", "ndarray", "random_gamma_grad"}
-NAMED_OTHERWISE |= {"local_devices", "process_count"}  # jax 0.12 has objects without a name here
+NAMED_OTHERWISE |= {"Key", "local_devices", "process_count"}  # jax 0.12 has objects without a name here
 
 
 @pytest.mark.parametrize("module", NAMED)

@@ -1,5 +1,6 @@
 """What jax 0.12 has and 0.10.2 has not: compared with jax where it is new enough, else with known values."""
 
+import inspect
 import math
 import pickle
 
@@ -13,6 +14,7 @@ import pytest
 import phlox
 import phlox.export
 import phlox.numpy as jnp
+from conformance.harness import both
 from phlox import lax, random
 from phlox.scipy import special
 
@@ -270,6 +272,23 @@ def test_bounds_of_dimensions(constraints):
 def _dimension(module, expression, constraints):
     a, b = module.export.symbolic_shape("a, b", constraints=constraints)
     return eval(expression, {"a": a, "b": b})
+
+
+@pytest.mark.skipif(
+    "generic_batching" not in inspect.signature(jax.custom_vjp.defvjp).parameters, reason="jax 0.10.2 lacks it"
+)
+@pytest.mark.parametrize("generic_batching", [False, True])
+@pytest.mark.parametrize("axes", [0, (None, 0)])
+def test_cotangents_of_results_that_all_examples_share(generic_batching, axes):
+    """Also of a rule that is not right: what the first example makes of the cotangent."""
+
+    def case(m, y, x):
+        f = m.custom_vjp(lambda y, x: (y + 1, x * y))
+        rule = lambda x, ct: (x * ct[0] + x * ct[1], None)
+        f.defvjp(lambda y, x: (f(y, x), x), rule, generic_batching=generic_batching)
+        return m.grad(lambda y: sum(a.sum() for a in m.vmap(f, (None, 0), axes)(y, x)))(y)
+
+    both(case, np.float32(1.5), np.array([0.5, -1.0, 4.0], np.float32))
 
 
 def test_specs_of_partial_results_are_pickled():
