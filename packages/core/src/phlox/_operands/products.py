@@ -40,7 +40,7 @@ def contract(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`dot_general` of two promoted arrays. The result has their type, or the dtype `preferred_element_type` if given."""
+    """`dot_general` of two promoted arrays. The result has their type, or `preferred_element_type`."""
     aval = type_of(a)
     dtype = aval.dtype if preferred_element_type is None else preferred_element_type
     weak = preferred_element_type is None and aval.weak_type and type_of(b).weak_type
