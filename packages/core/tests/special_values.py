@@ -126,8 +126,8 @@ def _boxcox1p(x: Any, p: Any) -> Any:
 
 
 def _jn(v: int) -> Domain:
-    # jax overflows below 1; from 25 on the default number of iterations is too small for both.
-    z = np.concatenate([np.linspace(1, 19.9, 83), -np.linspace(1, 18, 21)])
+    # jax overflows below 1, and its default number of iterations is too small from 25 on.
+    z = np.concatenate([np.linspace(1, 19.9, 83), -np.linspace(1, 18, 21), [25.5, 40, -41.5, 60.25, 100, 1000, -1e4]])
     return Domain([z], lambda z: mpmath.besselj(v, z), lambda z: scipy.special.jv(v, z), {"v": v}, least=0.1)
 
 

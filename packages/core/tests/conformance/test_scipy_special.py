@@ -151,6 +151,19 @@ def test_bessel_functions_of_small_numbers():
         judge.same_values(np.asarray(mine)[v], scipy.special.jv(v, z), what=f"J{v}")
 
 
+@pytest.mark.parametrize(("wide", "tolerance"), [(False, 4e-7), (True, 1e-13)])
+def test_bessel_functions_of_large_numbers(wide, tolerance):
+    """There jax gives numbers without a meaning: it begins the recurrence below them."""
+    z = np.concatenate([np.linspace(-130, 130, 105), [24.99, 25.01, 1e3, -1e4, 1e10, np.inf]])
+    z = z.astype(np.float64 if wide else np.float32)
+    with phlox.enable_x64(wide):
+        mine = np.asarray(phlox.scipy.special.bessel_jn(z, v=90))
+        slope = phlox.grad(lambda x: phlox.scipy.special.bessel_jn(x, v=2)[2])(60.0)
+    truth = scipy.special.jv(np.arange(91)[:, None], z.astype(float))
+    np.testing.assert_allclose(mine, np.where(np.isinf(z), 0, truth), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(slope, scipy.special.jvp(2, 60.0), rtol=1e-5)
+
+
 DERIVATIVES = {
     "hyp1f1": (1.3, 2.4, -0.7),
     "hyp2f1": (0.6, 1.3, 2.2, 0.4),

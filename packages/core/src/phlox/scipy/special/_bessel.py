@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,48 @@ from ...numpy._elementwise import bessel
 from ...typing import Array, ArrayLike
 from ._shared import at_least_single, real_inexact
 
+#: From here on Hankel's expansion of J0 and J1 has 16 digits with `_HANKEL_TERMS` terms.
+_LARGE, _HANKEL_TERMS = 25, 16
+
 
 @functools.partial(custom_jvp, nondiff_argnums=(1, 2))
 def _bessel_jn(z: Any, v: int, count: int) -> Any:
+    """The orders 0 to `v`, in rows; `count` is the least order at which the recurrence downwards begins."""
+    # Both recurrences are stable where J does not decay faster than their rounding errors: upwards for orders below z.
+    highest = max(v, _LARGE)
+    digits = 40 if type_of(z).dtype == np.float32 else 160
+    down = _downwards(z, v, max(count, highest + math.isqrt(digits * highest)))
+    return jnp.where(jnp.abs(z) > highest, _upwards(z, v, highest), down)
+
+
+def _upwards(z: Any, v: int, least: int) -> Any:
+    """J(k + 1) = 2 k / z J(k) - J(k - 1) from J0 and J1 by Hankel's expansion (DLMF 10.17.3), above `least`."""
+    size = jnp.maximum(jnp.abs(z), least)
+    factor, sine, cosine = jnp.sqrt(1 / (np.pi * size)), jnp.sin(size), jnp.cos(size)
+
+    def expansion(order: int) -> tuple[Any, Any]:
+        """The sums of the even and of the odd terms a(k) / z^k, of alternating signs."""
+        term, sums = jnp.ones_like(size), [jnp.zeros_like(size)] * 2
+        for k in range(_HANKEL_TERMS):
+            sums[k % 2] = sums[k % 2] + (-1) ** (k // 2) * term
+            term = term * ((4 * order**2 - (2 * k + 1) ** 2) / (8 * (k + 1))) / size
+        return sums[0], sums[1]
+
+    (p, q), (r, s) = expansion(0), expansion(1)
+    first = factor * (p * (cosine + sine) - q * (sine - cosine))
+    second = factor * (r * (sine - cosine) + s * (sine + cosine))
+
+    def step(state: Any, k: Any) -> tuple[Any, Any]:
+        here, after = state
+        return (after, 2 * k / size * after - here), here
+
+    _, values = lax.scan(step, (first, second), jnp.arange(1, v + 2).astype(type_of(z).dtype))
+    odd = jnp.reshape(jnp.arange(v + 1) % 2 == 1, (v + 1,) + (1,) * type_of(z).ndim)
+    values = jnp.where(odd & (z < 0), -values, values)
+    return jnp.where(jnp.isinf(z), 0, values)
+
+
+def _downwards(z: Any, v: int, count: int) -> Any:
     """J(k - 1) = 2 k / z J(k) - J(k + 1) from a high order down, divided by J0 + 2 (J2 + J4 + ...) = 1 (Miller)."""
     # Downward, because for orders above z the upward recurrence is unstable: rounding errors grow as Y does while J
     # decays.
@@ -50,7 +90,7 @@ def _bessel_jn(z: Any, v: int, count: int) -> Any:
 @_bessel_jn.defjvp
 def _bessel_jn_jvp(v: int, count: int, primals: Any, tangents: Any) -> tuple[Any, Any]:
     (z,), (t,) = primals, tangents
-    more = _bessel_jn(z, v + 1, max(count, v + 3))
+    more = _bessel_jn(z, v + 1, count)
     # J'(k) = (J(k - 1) - J(k + 1)) / 2, and J(-1) = -J(1).
     before = jnp.concatenate([-more[1:2], more[:v]])
     return more[: v + 1], t * 0.5 * (before - more[1:])
@@ -60,12 +100,12 @@ def _bessel_jn_jvp(v: int, count: int, primals: Any, tangents: Any) -> tuple[Any
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions of the first kind of the orders 0 to `v`.
 
-    By the recurrence of Miller from the order `n_iter` down, which must be well above both `v` and abs(z).
+    By their recurrence in the order: downwards (Miller's algorithm), for large abs(z) upwards.
 
     Args:
       z: real array of any shape; integers are converted to floats.
       v: the highest order, an integer known while tracing.
-      n_iter: where the recurrence begins.
+      n_iter: the least order at which the recurrence downwards begins; it begins higher where that is not enough.
 
     Returns:
       An array of shape ``(v + 1, *z.shape)``, of the floating dtype of `z`.
@@ -80,8 +120,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     (z,), dtype = at_least_single("bessel_jn", z)
     if order < 0:
         return jnp.zeros((0, *type_of(z).shape), dtype)
-    # The recurrence has to start above the highest order that is returned.
-    return _bessel_jn(z, order, max(count, order + 2)).astype(dtype)
+    return _bessel_jn(z, order, count).astype(dtype)
 
 
 # --- modified Bessel functions --------------------------------------------------------------------------
