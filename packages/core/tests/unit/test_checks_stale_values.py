@@ -347,6 +347,22 @@ def value_without_part_in_the_program():
     f(1.0)
 
 
+def value_that_is_only_printed():
+    class Trainer:
+        epoch, traces = 0, 0
+
+        def step(self, x):
+            self.traces += 1
+            str(self.epoch)
+            return x * 2
+
+    trainer = Trainer()
+    step = phlox.jit(trainer.step)
+    for trainer.epoch in range(100):
+        step(1.0)
+    assert trainer.traces == 3, "traced anew twice, then no more"
+
+
 def equal_array():
     weights = jnp.ones(3)
     f = phlox.jit(lambda x: x * weights)
@@ -391,6 +407,7 @@ def unchanged_values():
         own_counter,
         counter_of_object,
         value_without_part_in_the_program,
+        value_that_is_only_printed,
         equal_array,
         equal_helper,
         unused_default,
