@@ -12,6 +12,7 @@ import re
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple, Protocol
 
@@ -89,7 +90,9 @@ def value_of(x: Any, left: list[int] | None = None) -> Value | None:
         return None
     left = left or [_LEAVES]
     parts = []
-    for key, item in list(x.items()) if kind is dict else enumerate(x):
+    # Copied, as other threads may change the container; not all of it, which may be a data set.
+    items = x.items() if kind is dict else enumerate(x)
+    for key, item in list(islice(items, max(left[0], 0))):
         left[0] -= 1
         part = value_of(item, left) if left[0] > 0 else None
         if part is not None:
