@@ -360,6 +360,10 @@ class JitFunction:
         closed = ClosedJaxpr(hoist_consts(jaxpr))
         return FunctionTrace(closed, consts, trees[0], integer_dtypes, tuple(accesses(jaxpr).values), tuple(written))
 
+    def _retracing(self, call: BoundCall) -> Callable[[], FunctionTrace]:
+        """A function that traces the user's function anew for this call."""
+        return functools.partial(self._trace_anew, call, arguments.fun_name(self.fun))
+
     def _check_limit(self, key: Any) -> None:
         """Raises `CheckError` if one more trace is more than `max_traces` allows."""
         known, limit = list(self._store.traces), self._options.max_traces
