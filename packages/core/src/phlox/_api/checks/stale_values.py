@@ -13,7 +13,7 @@ import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, NoneType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -213,13 +213,10 @@ class Watch:
         others = len(exact) - 1
         more = f" ({others} other {'value' if others == 1 else 'values'}, too)" if others else ""
         name = self.traced.closed.jaxpr.name
-        is_function = callable(walk(fun, read.path, self.statics))
         report(
             "stale values",
             f"{text} since {name} was traced{more}. The compiled program goes on with the value of the trace",
-            instead=f"jit {name} again after {read.text} is replaced, or pass {read.text} as a static argument"
-            if is_function
-            else f"pass {read.text} as an argument",
+            instead=_instead(read.text, walk(fun, read.path, self.statics)),
             location=read.location,
         )
 
@@ -238,6 +235,18 @@ class Watch:
             for path, text in changes(value, now):
                 yield read, f"{read.text}{path} {text}"
                 break
+
+
+def _instead(text: str, x: Any) -> str:
+    """What to write instead of reading `x`, which is `text` in the user's code, from outside."""
+    if callable(x):
+        # A new `jit` of the same function would find the old program.
+        return f"pass {text} as a static argument, or call phlox.clear_caches() after it is replaced"
+    if isinstance(x, str | bytes | bool | np.bool_ | NoneType):
+        return f"pass {text} as a static argument"
+    if isinstance(x, int | np.integer):
+        return f"pass {text} as an argument, a static one if a shape or a condition depends on it"
+    return f"pass {text} as an argument"
 
 
 def _most_exact(different: Sequence[tuple[Read, str]]) -> list[tuple[Read, str]]:
