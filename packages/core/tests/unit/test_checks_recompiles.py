@@ -300,9 +300,16 @@ def cleared_caches():
         f.clear_cache()
 
 
+def functions_that_raise():
+    for n in range(4):
+        with pytest.raises(TypeError):
+            phlox.jit(lambda x: x @ n)(1.0)
+
+
 @pytest.mark.parametrize(
     "program",
     [
+        functions_that_raise,
         members_of_an_enumeration,
         helper_in_several_lines,
         padded_to_powers_of_two,

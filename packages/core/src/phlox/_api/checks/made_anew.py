@@ -52,7 +52,8 @@ def check(
     # Two threads may compile one function, and `clear_cache` makes its next compilation the first one again.
     if any(reference() is caches for reference, _ in earlier):
         return
-    dead = [one for reference, one in earlier if reference() is None]
+    # Those without a counter were not compiled, as their trace raised an error.
+    dead = [one for reference, one in earlier if reference() is None and one.counter is not None]
     earlier.append((ref(caches), cost))
     if len(dead) < _MANY - 1 or any(_calls(one) >= OFTEN for one in dead):
         return
