@@ -53,10 +53,12 @@ def test_wrong_lines_do_not_end_the_session(tmp_path):
         "plot jnp.array([3 + 4j])",
         "x = 3",
         "40 + 2",
+        "[carry.shape + (i,) for i in range(3)]",
         "q",
     ]
     out = debug(tmp_path, lines, "train.py").stdout
     assert "ValueError: invalid literal" in out and "ArgumentError" in out and "SyntaxError" in out
+    assert "(phlox) [(0,), (1,), (2,)]" in out
     assert "no elements" in out and "5.5" in out and "(phlox) 42" in out  # a bin around the absolute value 5
 
 
@@ -77,3 +79,9 @@ def test_a_program_without_nan_ends_as_ever(tmp_path):
     (tmp_path / "right.py").write_text("import phlox.numpy as jnp\nprint(float(jnp.sqrt(4.0)))\nraise SystemExit(3)\n")
     done = debug(tmp_path, [], "right.py")
     assert done.returncode == 3 and done.stdout == "2.0\n"
+
+
+def test_the_program_ends_as_in_python(tmp_path):
+    (tmp_path / "stop.py").write_text("import sys\nsys.exit('no data')\n")
+    done = debug(tmp_path, [], "stop.py")
+    assert done.returncode == 1 and done.stderr == "no data\n"

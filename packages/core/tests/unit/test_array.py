@@ -413,3 +413,11 @@ def test_operators_and_methods_are_those_of_the_class():
         if inspect.isfunction(function) and not name.startswith("_"):
             assert function.__doc__, name
             assert function.__name__ == name
+
+
+def test_axes_of_transpose_are_numbers_or_one_sequence():
+    x, v = jnp.ones((2, 3)), jnp.arange(3)
+    for axes in ((1, 0), ((1, 0),), (None,), (), (np.array([1, 0]),), (np.int64(1), np.int64(0))):
+        assert x.transpose(*axes).shape == (3, 2)
+    for axes in ((0,), (-1,), (np.int64(0),)):
+        np.testing.assert_array_equal(v.transpose(*axes), v)

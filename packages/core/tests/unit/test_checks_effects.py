@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import time
 
 import numpy as np
 import pytest
@@ -268,9 +269,38 @@ def tracers_of_a_running_trace():
     phlox.grad(outer)(1.0)
 
 
+def containers_of_a_class_of_the_user():
+    class Lazy(list):
+        def __iter__(self):
+            raise RuntimeError("read as a whole")
+
+    values, counts = Lazy([2.0]), collections.defaultdict(list)
+
+    @phlox.jit
+    def step(x):
+        if x.ndim > 1:
+            counts["matrices"].append(x.shape)
+        return x * values[0]
+
+    step(1.0), step(1.0)
+    assert not counts, "the checks add no item"
+
+
+def large_container():
+    words = {str(i): float(i) for i in range(1_000_000)}
+    seconds = []
+    for checks in ("off", "default"):
+        start = time.perf_counter()
+        phlox.jit(lambda x: x + words["3"], checks=checks)(1.0)
+        seconds.append(time.perf_counter() - start)
+    assert seconds[1] < seconds[0] + 0.1
+
+
 @pytest.mark.parametrize(
     "program",
     [
+        containers_of_a_class_of_the_user,
+        large_container,
         local_containers,
         emptied_container,
         cache_of_host_values,

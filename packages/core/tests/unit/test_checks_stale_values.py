@@ -306,6 +306,64 @@ def test_a_change_is_reported_at_a_later_call():
     assert len(told(lambda: f(1.0))) == 1, "call 8"
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "instead"),
+    [
+        (1.0, 2.0, "pass value as an argument"),
+        (2, 3, "pass value as an argument, a static one if a shape or a condition depends on it"),
+        ("sum", "max", "pass value as a static argument"),
+        (True, False, "pass value as a static argument"),
+        (jnp.sum, jnp.max, "pass value as a static argument, or call phlox.clear_caches() after it is replaced"),
+    ],
+)
+def test_what_to_write_instead(before, after, instead):
+    def program(value, x):
+        if isinstance(value, str):
+            return getattr(x, value)()
+        if callable(value):
+            return value(x)
+        return x.sum() if value is True else x * value
+
+    value, x = before, jnp.ones(3)
+    f = phlox.jit(lambda x: program(value, x))
+    f(x)
+    value = after
+    (text,) = told(lambda: f(x))
+    assert text.endswith(f"instead: {instead}")
+    # What the report says to do gives the new value.
+    as_argument = phlox.jit(program, static_argnums=0 if "static" in instead else ())
+    np.testing.assert_array_equal(as_argument(value, x), program(value, x))
+    if "clear_caches" in instead:
+        phlox.clear_caches()
+        np.testing.assert_array_equal(f(x), program(value, x))
+
+
+def test_cleared_caches_forget_bodies_of_loops_and_branches():
+    def double(x):
+        return x * scale
+
+    scale, xs = 2.0, jnp.ones(2)
+    programs = [
+        lambda: phlox.lax.scan(carried, 1.0, None, length=1)[0],
+        lambda: phlox.lax.fori_loop(0, 1, turn, 1.0),
+        lambda: phlox.lax.cond(True, double, double, 1.0),
+        lambda: phlox.checkpoint(double)(1.0),
+        lambda: phlox.lax.map(double, xs)[0],
+    ]
+
+    def carried(carry, _):
+        return double(carry), None
+
+    def turn(i, x):
+        return double(x)
+
+    assert [float(program()) for program in programs] == [2.0] * len(programs)
+    scale = 3.0
+    phlox.clear_caches()
+    assert told(lambda: [float(program()) for program in programs]) == []
+    assert [float(program()) for program in programs] == [3.0] * len(programs)
+
+
 def counter_of_object():
     class Model:
         def __init__(self):
@@ -345,6 +403,22 @@ def value_without_part_in_the_program():
     f(1.0)
     unused += 1.0
     f(1.0)
+
+
+def value_that_is_only_printed():
+    class Trainer:
+        epoch, traces = 0, 0
+
+        def step(self, x):
+            self.traces += 1
+            str(self.epoch)
+            return x * 2
+
+    trainer = Trainer()
+    step = phlox.jit(trainer.step)
+    for trainer.epoch in range(100):
+        step(1.0)
+    assert trainer.traces == 3, "traced anew twice, then no more"
 
 
 def equal_array():
@@ -391,6 +465,7 @@ def unchanged_values():
         own_counter,
         counter_of_object,
         value_without_part_in_the_program,
+        value_that_is_only_printed,
         equal_array,
         equal_helper,
         unused_default,

@@ -137,6 +137,25 @@ def test_good_programs_pass_and_share_nothing_with_others():
     assert np.isnan(lax.log(-1.0))
 
 
+def test_values_that_no_result_has_are_no_mistake():
+    def safe_log(x):
+        return lax.cond(x > 0, jnp.log, jnp.zeros_like, x)
+
+    def log(x):
+        y = jnp.log(x)  # the line
+        return y
+
+    x = jnp.array([-1.0, 0.0, 1.0])
+    with phlox.debug_nans(True), phlox.debug_infs(True):
+        np.testing.assert_array_equal(phlox.vmap(safe_log)(x), 0)
+        np.testing.assert_array_equal(phlox.vmap(phlox.grad(safe_log))(x), [0, 0, 1])
+        assert jnp.linspace(2.0, 3.0, 1) == 2
+    assert np.isnan(jnp.linspace(2.0, 3.0, 1, retstep=True)[1])
+    # A nan that is selected is one of the operation which gave it.
+    error = caught(lambda: phlox.vmap(lambda x: lax.cond(x > 0, jnp.sin, log, x))(x))
+    assert error.primitive == "log" and "# the line" in line_of(error)
+
+
 def test_one_trace_serves_with_and_without_the_check():
     traced = []
 

@@ -114,6 +114,15 @@ MISTAKES = {
         lambda x: x.__setitem__((slice(1, None), None, ...), x), errors.ArgumentError, "in place",
         "x = x.at[1:, None, ...].set(value)",
     ),
+    "a list times a number": (
+        lambda x: [1.0, 2.0] * jnp.asarray(2), errors.ArgumentError, "not multiplied by a list", "asarray",
+    ),
+    "a number times a tuple": (
+        lambda x: jnp.asarray(2) * (1.0, 2.0), errors.ArgumentError, "not multiplied by a tuple", "asarray",
+    ),
+    "deleted position": (
+        lambda x: jnp.delete(x, 9), errors.AxisError, "index 9 is out of bounds for axis 0", "an index from -",
+    ),
     "deletion": (lambda x: x.__delitem__(0), errors.ArgumentError, "in place", "phlox.numpy.delete"),
     "a seed in the place of a key": (
         lambda x: phlox.random.normal(7), errors.DtypeError, "takes a PRNG key, got 7", "phlox.random.key(7)",

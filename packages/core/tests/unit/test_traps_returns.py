@@ -46,10 +46,6 @@ def prints_and_assigns(x):
     y = x * 2  # noqa: F841
 
 
-def nothing(x):
-    """A function that was not written yet."""
-
-
 def returns_sometimes(x):
     if x.ndim > 5:
         return x
@@ -80,7 +76,6 @@ REPORTED = {
     "reduces": (reduces, "return the result"),
     "accumulates": (accumulates, "return the result at the end of accumulates"),
     "prints and assigns": (prints_and_assigns, "return y"),
-    "nothing": (nothing, "return the result"),
     "returns sometimes": (returns_sometimes, "a path through it ends without a return statement"),
     "inner function": (cached(), "return y at the end of inner"),
     "method": (Model().loss, "return y at the end of loss"),
@@ -147,7 +142,34 @@ def returns_nothing_known(x, record={}):  # noqa: B006
     record["shape"] = x.shape
 
 
-EFFECTS = [prints, calls_back, notes_a_type, helper, returns_nothing_known]
+def does_nothing(x):
+    """A callback that is not needed."""
+
+
+def passes(x):
+    pass
+
+
+def returns_none(x):
+    y = x + 1  # noqa: F841
+    return None
+
+
+def validates(x):
+    rank = x.ndim
+    if rank > 2:
+        raise ValueError(rank)
+
+
+def compares_shapes(x):
+    y = x * 2
+    np.testing.assert_array_equal(y.shape, x.shape)
+
+
+EFFECTS = [
+    prints, calls_back, notes_a_type, helper, returns_nothing_known, does_nothing, passes, returns_none, validates,
+    compares_shapes,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("function", [*EFFECTS, lambda x: None], ids=lambda f: f.__name__)

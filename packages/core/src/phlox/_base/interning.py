@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, MutableMapping
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+_Cache = TypeVar("_Cache", bound=MutableMapping[Any, Any])
 #: how many objects a table keeps alive by itself
 LIMIT = 8192
-_tables: list[Interned[Any] | dict[Any, Any]] = []
+_tables: list[Interned[Any] | MutableMapping[Any, Any]] = []
 
 
 class Interned(Generic[T]):
@@ -52,8 +53,8 @@ class Interned(Generic[T]):
             self._recent.clear()
 
 
-def forgettable(cache: dict[Any, Any]) -> dict[Any, Any]:
-    """Registers a module's cache whose keys refer to interned objects, so that `forget` empties it; returns it."""
+def forgettable(cache: _Cache) -> _Cache:
+    """Registers a module's cache of interned objects or of traces, so that `forget` empties it; returns it."""
     _tables.append(cache)
     return cache
 

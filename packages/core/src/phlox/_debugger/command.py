@@ -44,8 +44,11 @@ def main(arguments: Sequence[str]) -> int:
         else:
             runpy.run_path(options.program, run_name="__main__")
     except SystemExit as end:
-        # As Python itself does: text is status 1.
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        # As Python itself does: text is printed, and the status is 1.
+        print(end.code, file=sys.stderr)
+        return 1
     except InvalidValueError as error:  # the prompt has been open
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1

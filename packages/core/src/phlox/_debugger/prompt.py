@@ -91,14 +91,14 @@ class Debugger(cmd.Cmd):
             names = self.recording.names_in(section)
             for step in section.steps[: index + 1]:
                 known.update((names[id(x)], x.array) for x in step.results if id(x) in names)
-        if self.index >= 0:
+        if self.index >= 0 and self.section.steps[self.index].results:
             known["it"] = self.section.steps[self.index].results[0].array
         return known
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression of the user."""
-        # No globals of the debugger, so that names of the user's variables are not hidden.
-        return eval(expression or "it", {}, self.variables())
+        # As globals, because a comprehension does not see the locals of `eval` before Python 3.12.
+        return eval(expression or "it", self.variables())
 
     # -- commands
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .._base.errors import UnsupportedError
 from . import numpy_functions as fn
 from .array_operators import ArrayOperators
@@ -206,7 +208,8 @@ class ArrayMethods(ArrayOperators):
 
     def transpose(self: Any, *args: int | Sequence[int] | None) -> Array:
         """The array with its axes in another order, which is one tuple or several numbers. See `numpy.transpose`."""
-        axes: Any = None if not args else args[0] if len(args) == 1 and not isinstance(args[0], int) else args
+        is_number = len(args) == 1 and isinstance(args[0], int | np.integer)
+        axes: Any = None if not args else args if is_number or len(args) > 1 else args[0]
         return fn.transpose(self, axes)
 
     # -- elements

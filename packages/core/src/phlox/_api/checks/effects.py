@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from ..._base.checks import report
@@ -64,13 +65,13 @@ def _ended(x: Any, depth: int, left: list[int]) -> Iterator[tuple[str, Tracer]]:
             if isinstance(item, (Tracer, *_CONTAINERS)):
                 yield from ((" (its cache)", tracer) for _, tracer in _ended(item, depth - 1, left))
     elif isinstance(x, dict):
-        # A list first, as other threads may change the container.
-        for key, item in list(x.items()):
+        # A list first, as other threads may change the container. Methods of the user's subclasses are not called.
+        for key, item in list(islice(dict.items(x), left[0])):
             for path, tracer in _ended(item, depth - 1, left):
                 yield f"[{key!r}]{path}", tracer
-    elif isinstance(x, _CONTAINERS):
+    elif kind := next((kind for kind in _CONTAINERS if isinstance(x, kind)), None):
         ordered = isinstance(x, list | tuple | deque)
-        for i, item in enumerate(list(x)):
+        for i, item in enumerate(list(islice(kind.__iter__(x), left[0]))):
             for path, tracer in _ended(item, depth - 1, left):
                 yield (f"[{i}]" if ordered else "") + path, tracer
     # Classes are shared by the whole program, and hold few values of a trace.

@@ -86,8 +86,8 @@ def explanation(fun: Callable[..., Any], label: Label, history: Sequence[Compila
     keys = [one.key for one in history]
     for i, one in enumerate(history):
         calls = None if one.cost.counter is None else one.cost.counter.calls
-        # Two kinds are enough here: the table shows each change, where a report waits for the third.
-        changes = differences(fun, label, keys[: i + 1], 2)
+        # The table shows each change, where a report waits for the third kind.
+        changes = differences(fun, label, keys[: i + 1])
         reason = "; ".join(map(str, changes)) or ("another combination" if i else "")
         trace, lower, compiling = (1e3 * s for s in one.cost.seconds)
         rows.append(Row(type_of_call(fun, label, one.key), trace, lower, compiling, calls, reason))

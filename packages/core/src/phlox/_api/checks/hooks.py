@@ -46,7 +46,8 @@ def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry:
         and all(is_users(c.co_filename) for c in codes[-1:])
     )
     # Only calls from the user's own code are reported: libraries compile as they see fit.
-    changes = recompiles.repeated(fun, label, store.history, key) if watches else []
+    line = None if place is None else (place.file, place.line)
+    changes = recompiles.repeated(fun, label, store.history, key, line) if watches else []
     number = len(store.history) + 1
     # In strict mode the report is an error, which comes before the time is spent.
     if changes and is_strict():
@@ -58,7 +59,7 @@ def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry:
     # arguments of any types.
     spent = recompiles.Cost(store.history[0].cost.counters if store.history else [])
     if watches and not store.history:
-        made_anew.check(fun, codes, key, spent, place)
+        made_anew.check(fun, codes, key, store, spent, place)
     # The account sums the times of all compilations of the function; the differences are those of this one.
     before = [store.account.seconds.get(event, 0.0) for event in _STAGES]
     entry = jitted._compile(call)
@@ -66,7 +67,7 @@ def compiled(jitted: JitFunction, key: Any, call: BoundCall) -> Entry:
     # Bounded, as each entry keeps a key.
     if len(store.history) >= LIMIT:
         store.history.clear()
-    store.history.append(recompiles.Compilation(key, spent))
+    store.history.append(recompiles.Compilation(key, spent, line))
     if changes:
         cost = recompiles.cost_text(spent.seconds, "This compilation cost")
         report("recompiles", recompiles.message(fun, changes, number, cost), instead=changes[0].instead, location=place)

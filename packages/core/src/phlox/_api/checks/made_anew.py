@@ -2,7 +2,8 @@
 
 Programs are stored with the function. A lambda, an inner function or a bound method made in each turn is a new
 function, and is compiled again. Functions that are called often are no trap: a script may train several networks, one
-after another.
+after another. Neither are functions that are still alive, as those in a cache or in the layers of a network are: who
+stores a function calls it again.
 """
 
 from __future__ import annotations
@@ -12,28 +13,31 @@ import sys
 from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
 from typing import Any
+from weakref import ref
 
 from ..._base.checks import report
 from ..._base.interning import forgettable
 from ..._base.source import Location, is_users
 from ..jit import arguments
+from ..jit.caches import Caches
 from .reads import MISSING, inner_function
-from .recompiles import Cost, cost_text, ordinal, total
+from .recompiles import OFTEN, Cost, cost_text, ordinal, total
 
 # Two may be intended: training and evaluation. The third is a pattern.
 _MANY = 3
-#: a function that was called so often is not made anew at each call
-_OFTEN = 8
-#: (codes, costs) by ids of codes, types and place of the call
-_known: dict[Any, tuple[list[CodeType], list[Cost]]] = forgettable({})
+#: (codes, [(caches of a function, cost)]) by ids of codes, types and place of the call
+_known: dict[Any, tuple[list[CodeType], list[tuple[ref[Caches], Cost]]]] = forgettable({})
 
 
-def check(fun: Callable[..., Any], codes: list[CodeType], key: Any, cost: Cost, place: Location | None) -> None:
+def check(
+    fun: Callable[..., Any], codes: list[CodeType], key: Any, caches: Caches, cost: Cost, place: Location | None
+) -> None:
     """Notes the cost of the first compilation of a function, and reports it if it is the third of the same code.
 
     Args:
       fun, codes: the user's function, and the code objects of it and of the functions that it wraps.
       key: (tree, statics, settings, *types) of the call.
+      caches: those of the function, which die with it.
       cost: the cost of the compilation, which follows.
       place: the line of the call.
     """
@@ -45,14 +49,19 @@ def check(fun: Callable[..., Any], codes: list[CodeType], key: Any, cost: Cost, 
     if len(_known) >= 1024:
         _known.clear()
     earlier = _known.setdefault(mark, (codes, []))[1]
-    earlier.append(cost)
-    if len(earlier) < _MANY or any(_calls(other) >= _OFTEN for other in earlier[:-1]):
+    # Two threads may compile one function, and `clear_cache` makes its next compilation the first one again.
+    if any(reference() is caches for reference, _ in earlier):
+        return
+    # Those without a counter were not compiled, as their trace raised an error.
+    dead = [one for reference, one in earlier if reference() is None and one.counter is not None]
+    earlier.append((ref(caches), cost))
+    if len(dead) < _MANY - 1 or any(_calls(one) >= OFTEN for one in dead):
         return
     name = arguments.fun_name(fun)
-    text = cost_text(total(earlier[:-1]), "The earlier compilations cost")
+    text = cost_text(total(dead), "The earlier compilations cost")
     report(
         "recompiles",
-        f"{name} is compiled for the {ordinal(len(earlier))} time for arguments of the same types, as it is a new "
+        f"{name} is compiled for the {ordinal(len(dead) + 1)} time for arguments of the same types, as it is a new "
         f"function each time, made in a loop{text}",
         instead=f"phlox.jit of {name} once, outside of the loop, with what differs between turns as an argument",
         location=place,

@@ -1,7 +1,8 @@
 """Missing returns: a function that returns None where its result is what counts, and that has no effects either.
 
 Only functions written with ``def`` in a file or a notebook are checked. Their source tells effects: calls as statements
-(but for those of functions such as `phlox.numpy.sum`), writes to elements, attributes, global and nonlocal variables.
+(but for those of functions such as `phlox.numpy.sum`), writes to elements, attributes, global and nonlocal variables,
+and errors that it may raise.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from ..._base.source import is_users
 from ..._xla.array import ArrayImpl
 from .reads import MISSING, attribute, inner_function
 
-# What such a call returns is its only use, so a call as a statement does nothing.
+# What such a call returns is its only use, so a call as a statement does nothing. NumPy's functions take no traced
+# values, so that a statement which calls one is there for its effect, as `numpy.save` is.
 #: modules of functions without effects
-_PURE = ("numpy", "phlox.numpy", "phlox.nn", "phlox.random", "phlox.scipy")
+_PURE = ("phlox.numpy", "phlox.nn", "phlox.random", "phlox.scipy")
 #: methods of arrays that containers do not have, and that change nothing
 _METHODS = frozenset(
     name
@@ -41,13 +43,13 @@ def check(fun: Callable[..., Any]) -> None:
     if function is None or not is_users(function.__code__.co_filename):
         return
     definition = _definition(function)
-    if definition is None:
+    if definition is None or _returns_none(definition):
         return
     name = function.__name__
     last_line = function.__code__.co_firstlineno - 1 + (definition.end_lineno or 1)
     place = f"the end of {name} (line {last_line})"
     # Some path returns a value, so None is an accident of another path.
-    if any(isinstance(node, ast.Return) and node.value is not None for node in _nodes(definition)):
+    if any(isinstance(node, ast.Return) and not _is_none(node.value) for node in _nodes(definition)):
         happens, instead = "a path through it ends without a return statement", f"return a value at {place}, too"
     else:
         variable = _last_variable(definition, function)
@@ -80,6 +82,23 @@ def _definition(function: FunctionType) -> _Definition | None:
     return statement if isinstance(statement, _Definition) and statement.name == code.co_name else None
 
 
+def _returns_none(definition: _Definition) -> bool:
+    """Whether the function says that it returns None: its last statement is ``return None``, or it does nothing."""
+    last = definition.body[-1]
+    if isinstance(last, ast.Return):
+        return _is_none(last.value)
+    return all(
+        isinstance(statement, ast.Pass | ast.Delete)
+        # A docstring or ``...``.
+        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        for statement in definition.body
+    )
+
+
+def _is_none(node: ast.expr | None) -> bool:
+    return node is None or (isinstance(node, ast.Constant) and node.value is None)
+
+
 def _nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes inside of a function, without those of functions and classes that it defines."""
     for child in ast.iter_child_nodes(node):
@@ -105,6 +124,9 @@ def _last_variable(definition: _Definition, function: FunctionType) -> str | Non
 def _has_effects(definition: _Definition, function: FunctionType) -> bool:
     for node in _nodes(definition):
         if isinstance(node, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom | ast.Await):
+            return True
+        # A function that checks its arguments.
+        if isinstance(node, ast.Assert | ast.Raise):
             return True
         # Assigning to an element or attribute changes something that may be outside.
         if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):

@@ -258,10 +258,13 @@ def attribute(x: Any, name: str) -> Any:
 
 
 def _item(x: Any, key: Any) -> Any:
-    if not isinstance(x, dict | list | tuple):
-        return MISSING
+    # Not `x[key]`: a `defaultdict` would add an item, and methods of the user's subclasses are not called.
+    if isinstance(x, dict):
+        return dict.get(x, key, MISSING)
+    kind = list if isinstance(x, list) else tuple
     try:
-        return x[key]
+        return kind.__getitem__(x, key)
+    # An index outside; a key that is no index; or no list or tuple.
     except (LookupError, TypeError):
         return MISSING
 

@@ -1,8 +1,8 @@
 """Recompilation: the argument whose type, value or structure differs each time, and what avoids it.
 
 Two kinds of an argument are ordinary: training and evaluation, full batches and a short last one. So each argument is
-counted by itself, and its third kind is reported. The reports and `explain` read the history of a function's
-compilations, which its `Caches` hold.
+counted by itself, and its third kind is reported. Kinds count that one line of the user calls, each a few times. The
+reports and `explain` read the history of a function's compilations, which its `Caches` hold.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ Key = tuple[Any, ...]
 Label = Callable[[int], str | int]
 #: how many kinds of one argument are reported
 _MANY = 3
+#: a program that was called so often was worth its compilation
+OFTEN = 8
 #: how many of the latest compilations are compared
 _COMPARED = 16
 
@@ -50,10 +52,17 @@ class Cost:
 
 
 class Compilation(NamedTuple):
-    """One compilation of a function: the cache key of its calls, and its cost."""
+    """One compilation of a function.
+
+    Attributes:
+      key: the cache key of its calls.
+      cost: what it took.
+      line: (file, line) of the first call, in the user's code.
+    """
 
     key: Key
     cost: Cost
+    line: tuple[str, int] | None
 
 
 class Change(NamedTuple):
@@ -88,7 +97,7 @@ class Change(NamedTuple):
             "dtype": f"{name}.astype(...) before the call, so that all calls have one dtype",
             "weak type": f"jnp.float32({name}), or an array of another dtype: Python numbers are weakly typed",
             "sharding": f"phlox.device_put({name}, sharding) once, so that all calls have one sharding",
-            "identity": f"define {name} once, outside of the loop; or give its class __eq__ and __hash__, as "
+            "identity": f"make {name} once, outside of the loop; or give its class __eq__ and __hash__, as "
             "dataclass(frozen=True) does",
             "value": f"pass {name} as an array, not as a static argument, if the shapes do not depend on it",
             "structure": "the same keys, the same lengths of lists, and None at the same places in each call",
@@ -97,29 +106,35 @@ class Change(NamedTuple):
         }[self.kind]
 
 
-def differences(fun: Callable[..., Any], label: Label, keys: Sequence[Key], kinds: int) -> list[Change]:
-    """The parts of the last of `keys` that are new, and of which there are at least this many kinds among `keys`.
+def differences(
+    fun: Callable[..., Any], label: Label, keys: Sequence[Key], counts: Sequence[bool] | None = None
+) -> list[Change]:
+    """The parts of the last of `keys` that are new.
 
-    If there are to be more than two kinds, choices among values that the program writes out do not count, such as names
-    of modes, functions of different code, and devices.
+    With `counts`, only those of which there are too many kinds. `counts` tells of each earlier key whether its kinds
+    count; choices among values that the program writes out do not, such as names of modes, functions of different code,
+    and devices.
     """
     # The latest ones say what the program does now.
-    keys = keys[-_COMPARED:]
-    parts = [_parts(fun, label, key) for key in keys]
-    now = parts[-1]
+    *parts, now = [_parts(fun, label, key) for key in keys[-_COMPARED:]]
     changes = []
     for name, value in now.items():
         earlier: dict[Any, _Part] = {}
-        for other in reversed(parts[:-1]):
+        uncounted = set()
+        for i, other in enumerate(reversed(parts), 1):
             if name in other:
                 earlier.setdefault(other[name].same, other[name])
-        # A new kind of this part, and enough kinds in all.
-        if earlier and value.same not in earlier and len(earlier) + 1 >= kinds:
-            before = next(iter(earlier.values()))
-            kind = _kind(name[0], value, before)
-            if kinds > 2 and _is_choice(kind, name[1], value.value, [part.value for part in earlier.values()]):
-                continue
-            changes.append(Change(name[1], kind, value.text, tuple(part.text for part in earlier.values())))
+                if counts is not None and not counts[-i]:
+                    uncounted.add(other[name].same)
+        if not earlier or value.same in earlier:
+            continue
+        before = [part for same, part in earlier.items() if same not in uncounted]
+        if counts is not None and len(before) + 1 < _MANY:
+            continue
+        kind = _kind(name[0], value, before)
+        if counts is not None and _is_choice(kind, name[1], [part.value for part in (value, *before)]):
+            continue
+        changes.append(Change(name[1], kind, value.text, tuple(part.text for part in before)))
     # With another structure, leaves have other paths, and their differences say nothing.
     if any(change.kind == "structure" for change in changes):
         return [change for change in changes if change.kind == "structure"]
@@ -194,12 +209,12 @@ def _short(text: str) -> str:
     return text if len(text) < 100 else f"{text[:96]}..."
 
 
-def _kind(category: str, now: _Part, before: _Part) -> str:
+def _kind(category: str, now: _Part, before: Sequence[_Part]) -> str:
     if category == "static":
-        return "identity" if _is_made_anew(now.value, before.value) else "value"
+        return "identity" if any(_is_made_anew(now.value, part.value) for part in before) else "value"
     if category != "leaf":
         return category
-    (aval, sharding), (other, _) = now.same, before.same
+    (aval, sharding), (other, earlier_sharding) = now.same, before[0].same
     if aval.shape != other.shape:
         return "shape"
     if aval.dtype != other.dtype:
@@ -207,18 +222,24 @@ def _kind(category: str, now: _Part, before: _Part) -> str:
     if aval.weak_type != other.weak_type:
         return "weak type"
     # Types that differ in nothing else differ along explicit axes of a mesh.
-    return "sharding" if sharding is not before.same[1] else "axes"
+    return "sharding" if sharding is not earlier_sharding else "axes"
 
 
-def _is_choice(kind: str, name: str, now: Any, earlier: Sequence[Any]) -> bool:
-    """Whether the values of a static argument or a flag are a choice, so that there are few of them."""
+def _is_choice(kind: str, name: str, values: Sequence[Any]) -> bool:
+    """Whether the kinds of an argument or a flag are a choice, so that there are few of them."""
     if kind == "setting":
         return name in ("default_device", "device_context", "entered_mesh", "mesh", "user_contexts")
-    if kind not in ("value", "identity"):
+    if kind == "shape":
+        return _are_padded([aval_of_leaf(leaf).shape for leaf in values])
+    return kind == "value" and isinstance(values[0], FunctionType | type | enum.Enum | str | bool | NoneType)
+
+
+def _are_padded(shapes: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether shapes differ in powers of two only, as lengths do that were padded. Below any limit there are few."""
+    if len({len(shape) for shape in shapes}) > 1:
         return False
-    if isinstance(now, FunctionType | type | enum.Enum | str | bool | NoneType):
-        return not any(_is_made_anew(now, before) for before in earlier)
-    return False
+    lengths = {n for axis in zip(*shapes, strict=True) if len(set(axis)) > 1 for n in axis}
+    return all(isinstance(n, int) and n & (n - 1) == 0 for n in lengths)
 
 
 def _is_made_anew(now: Any, before: Any) -> bool:
@@ -226,7 +247,9 @@ def _is_made_anew(now: Any, before: Any) -> bool:
     class without ``__eq__``."""
     if isinstance(now, FunctionType) and isinstance(before, FunctionType):
         return now.__code__ is before.__code__ and now.__qualname__ == before.__qualname__
-    return type(now) is type(before) and _compares_by_identity(type(now)) and not isinstance(now, type)
+    # There is one object of each class, and of each member of an enumeration.
+    is_single = isinstance(now, type | enum.Enum)
+    return type(now) is type(before) and _compares_by_identity(type(now)) and not is_single
 
 
 def _compares_by_identity(kind: Any) -> bool:
@@ -240,12 +263,16 @@ def ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def repeated(fun: Callable[..., Any], label: Label, history: Sequence[Compilation], key: Key) -> list[Change]:
-    """The parts of a new key of which this is at least the third kind."""
+def repeated(
+    fun: Callable[..., Any], label: Label, history: Sequence[Compilation], key: Key, line: tuple[str, int] | None
+) -> list[Change]:
+    """The parts of a new key of which one line of the user calls too many kinds, each a few times."""
+    # Helpers that are called in several lines have arguments of several types, but no more than there are lines.
+    counts = [one.line == line and (one.cost.counter is None or one.cost.counter.calls < OFTEN) for one in history]
     # The history does not have the new compilation yet.
-    if len(history) < _MANY - 1:
+    if sum(counts) < _MANY - 1:
         return []
-    return differences(fun, label, [*(one.key for one in history), key], _MANY)
+    return differences(fun, label, [*(one.key for one in history), key], counts)
 
 
 def message(fun: Callable[..., Any], changes: Iterable[Change], number: int, cost: str) -> str:
@@ -285,7 +312,7 @@ def check_limit(
         return
     # Keys of traces have the mapped axes, which `_parts` does not know, and another fingerprint.
     keys = [(*one[:2], _called(one[2]), *one[4:]) for one in (*known, key)]
-    changes = differences(fun, label, keys, 2)
+    changes = differences(fun, label, keys)
     from ..._base import monitoring
 
     seconds = [account.seconds.get(event, 0.0) for event in (monitoring.TRACE, monitoring.LOWER, monitoring.COMPILE)]

@@ -1,7 +1,8 @@
 """Stale values: what a trace read from outside of the function, as a number or an array, and what is another now.
 
 A compiled program goes on with the values of its trace. The values are compared at calls 2, 3, 4, 8, 16, 32, … . If one
-differs, the function is traced again: only if that gives another program was the value part of it.
+differs, the function is traced again: only if that gives another program was the value part of it. A value that has
+changed twice without a part in the program is compared no more, as an epoch that is only printed.
 """
 
 from __future__ import annotations
@@ -10,24 +11,27 @@ import functools
 import re
 import weakref
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from types import FunctionType, MethodType
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from types import FunctionType, MethodType, NoneType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..._base.checks import report
+from ..._base.checks import report, retracing
 from ..._base.source import is_users
 from ..._ir.dtypes import is_extended
 from ..._ir.jaxpr import ClosedJaxpr
 from ..._xla.array import ArrayImpl
 from ..jit.counting import next_sample
-from .reads import MISSING, Read, Reader, walk
+from .reads import MISSING, Path, Read, Reader, walk
 
 #: fingerprints are computed of NumPy arrays of at most so many bytes
 _SMALL = 1 << 18
 #: leaves of one container that are compared
 _LEAVES = 256
+#: traces anew for changes of one value that were no part of the program, after which the value is compared no more
+_WITHOUT_PART = 2
 _IN_PLACE = "was changed in place"
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
@@ -86,7 +90,9 @@ def value_of(x: Any, left: list[int] | None = None) -> Value | None:
         return None
     left = left or [_LEAVES]
     parts = []
-    for key, item in list(x.items()) if kind is dict else enumerate(x):
+    # Copied, as other threads may change the container; not all of it, which may be a data set.
+    items = x.items() if kind is dict else enumerate(x)
+    for key, item in list(islice(items, max(left[0], 0))):
         left[0] -= 1
         part = value_of(item, left) if left[0] > 0 else None
         if part is not None:
@@ -154,10 +160,11 @@ class Watch:
       traced: the trace.
       statics: the static arguments by position or name.
       values: the value of each path.
+      without_part: by path, how often the value has changed without a part in the program.
       checked_at: how many times `is_due` was called, and the number at which it is next true.
     """
 
-    __slots__ = ("checked_at", "statics", "traced", "values")
+    __slots__ = ("checked_at", "statics", "traced", "values", "without_part")
 
     def __init__(self, reader: Reader, fun: Callable[..., Any], traced: Trace):
         self.traced = traced
@@ -165,6 +172,7 @@ class Watch:
         # The first use is the trace itself.
         self.checked_at = 1, 2
         self.values: dict[Any, tuple[Read, Value]] = {}
+        self.without_part: dict[Any, int] = {}
         written = _written(reader, fun)
         for read in (*reader.reads, *reader.functions):
             if read.path in self.values or read.path in written:
@@ -198,21 +206,26 @@ class Watch:
                 self.values[read.path] = read, value
         # A value may have changed without a part in the program: the second trace tells.
         if not _changes_program(self.traced, retrace, in_place):
+            self._count(read.path for read, _ in different)
             return
         exact = _most_exact(different)
         read, text = exact[0]
         others = len(exact) - 1
         more = f" ({others} other {'value' if others == 1 else 'values'}, too)" if others else ""
         name = self.traced.closed.jaxpr.name
-        is_function = callable(walk(fun, read.path, self.statics))
         report(
             "stale values",
             f"{text} since {name} was traced{more}. The compiled program goes on with the value of the trace",
-            instead=f"jit {name} again after {read.text} is replaced, or pass {read.text} as a static argument"
-            if is_function
-            else f"pass {read.text} as an argument",
+            instead=_instead(read.text, walk(fun, read.path, self.statics)),
             location=read.location,
         )
+
+    def _count(self, paths: Iterable[Path]) -> None:
+        """Counts changes without a part in the program, so that tracing anew ends."""
+        for path in paths:
+            self.without_part[path] = self.without_part.get(path, 0) + 1
+            if self.without_part[path] >= _WITHOUT_PART:
+                self.values.pop(path, None)
 
     def _differences(self, fun: Callable[..., Any]) -> Iterator[tuple[Read, str]]:
         for read, value in list(self.values.values()):
@@ -222,6 +235,18 @@ class Watch:
             for path, text in changes(value, now):
                 yield read, f"{read.text}{path} {text}"
                 break
+
+
+def _instead(text: str, x: Any) -> str:
+    """What to write instead of reading `x`, which is `text` in the user's code, from outside."""
+    if callable(x):
+        # A new `jit` of the same function would find the old program.
+        return f"pass {text} as a static argument, or call phlox.clear_caches() after it is replaced"
+    if isinstance(x, str | bytes | bool | np.bool_ | NoneType):
+        return f"pass {text} as a static argument"
+    if isinstance(x, int | np.integer):
+        return f"pass {text} as an argument, a static one if a shape or a condition depends on it"
+    return f"pass {text} as an argument"
 
 
 def _most_exact(different: Sequence[tuple[Read, str]]) -> list[tuple[Read, str]]:
@@ -253,11 +278,15 @@ def _arrays(x: Any) -> Iterator[np.ndarray]:
 def _changes_program(traced: Trace, retrace: Callable[[], Trace], in_place: set[int]) -> bool:
     """Whether the function traced now is another program; True if it cannot be traced any more. `in_place` has the ids
     of NumPy arrays that were changed in place."""
+    # A context variable, since the traces of the functions that this one calls have to be fresh as well.
+    token = retracing.set(True)
     try:
         again = retrace()
     # It could be traced before and cannot now, which is a change as well.
     except Exception:
         return True
+    finally:
+        retracing.reset(token)
     if _program_text(again) != _program_text(traced) or len(again.consts) != len(traced.consts):
         return True
     pairs = zip(again.consts, traced.consts, strict=True)

@@ -11,6 +11,7 @@ from typing import Any
 from ..._base import config
 from ..._base.checks import is_on, retracing
 from ..._base.errors import DtypeError, UnsupportedError
+from ..._base.interning import forgettable
 from ..._base.pytree import PyTreeDef, flatten, typed_text
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, memoized
@@ -85,7 +86,7 @@ class Staged:
 
 
 # A bound method dies after the call, and its programs with it: only functions that live on are cached.
-_programs: weakref.WeakKeyDictionary[Callable[..., Any], dict[Any, Staged]] = weakref.WeakKeyDictionary()
+_programs: weakref.WeakKeyDictionary[Callable[..., Any], dict[Any, Staged]] = forgettable(weakref.WeakKeyDictionary())
 
 
 def staged(

@@ -310,7 +310,9 @@ class JitFunction:
         # from outside.
         if cached is not None and not (retracing.get() and not self._is_ours):
             if cached.stale_values is not None and cached.stale_values.is_due():
-                cached.stale_values.check(self.fun, functools.partial(self.retrace, call))
+                cached.stale_values.check(
+                    self.fun, functools.partial(self._trace_anew, call, arguments.fun_name(self.fun))
+                )
             return cached
         name = arguments.fun_name(self.fun)
         if settings.no_tracing or settings.explain_cache_misses:
@@ -358,14 +360,9 @@ class JitFunction:
         closed = ClosedJaxpr(hoist_consts(jaxpr))
         return FunctionTrace(closed, consts, trees[0], integer_dtypes, tuple(accesses(jaxpr).values), tuple(written))
 
-    def retrace(self, call: BoundCall) -> FunctionTrace:
-        """The function traced anew for this call, with the functions that it calls, to compare it with an old trace."""
-        # A context variable, since the traces of the functions that this one calls have to be fresh as well.
-        token = retracing.set(True)
-        try:
-            return self._trace_anew(call, arguments.fun_name(self.fun))
-        finally:
-            retracing.reset(token)
+    def _retracing(self, call: BoundCall) -> Callable[[], FunctionTrace]:
+        """A function that traces the user's function anew for this call."""
+        return functools.partial(self._trace_anew, call, arguments.fun_name(self.fun))
 
     def _check_limit(self, key: Any) -> None:
         """Raises `CheckError` if one more trace is more than `max_traces` allows."""
@@ -378,7 +375,9 @@ class JitFunction:
         entry.counter.renew()
         if entry.stale_values is not None:
             with self._with_checks():
-                entry.stale_values.check(self.fun, functools.partial(self.retrace, call))
+                entry.stale_values.check(
+                    self.fun, functools.partial(self._trace_anew, call, arguments.fun_name(self.fun))
+                )
 
     def _with_checks(self) -> AbstractContextManager[None]:
         """A context with the flag `checks` as the option of this name says."""

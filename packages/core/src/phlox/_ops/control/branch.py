@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Literal
 
+from ..._base import config
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered, refuse_io
@@ -18,6 +19,7 @@ from ..._ir.key_uses import KeyUses, joined_masks
 from ..._trace.axes import axis_env, tracked_axes
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Operands
+from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, drop_zeros, fill, present_arrays, zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis
@@ -228,6 +230,12 @@ def _cond_batch(
         if runs_by_chunks(axis, args, dims, branches, batching):
             index = place_axis(index, dims[0], 0, axis.size)
             outs = run_by_chunks(axis, index, operands, in_dims, branches, bind_branches)
+            return outs, [0] * len(outs)
+        settings = config.current()
+        if settings.debug_nans or settings.debug_infs:  # of one program only the results are checked
+            fun = lambda *xs: _batch_choice(axis, xs[0], xs[1:], in_dims, branches)[0]  # noqa: E731
+            jaxpr, consts = stage(fun, [typeof(x) for x in args], name="cond")
+            outs = call(ClosedJaxpr(jaxpr, consts), args, name="cond")
             return outs, [0] * len(outs)
         return _batch_choice(axis, index, operands, in_dims, branches)
     return once_batch(cond, 1, axis, args, dims, **cond_params(branches, batching))

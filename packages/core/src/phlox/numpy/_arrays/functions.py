@@ -107,12 +107,21 @@ def operate(function: Callable[..., Any], x: Any, other: Any) -> Any:
 
     For objects that are no operands it returns NotImplemented, so that Python tries the operator of their class.
     """
+    _refuse_repetition(function, other)
     return function(x, array_like(other)) if _is_operand(other) else NotImplemented
 
 
 def operate_reflected(function: Callable[..., Any], x: Any, other: Any) -> Any:
     """Like `operate`, with the array `x` on the right: ``function(other, x)``."""
+    _refuse_repetition(function, other)
     return function(array_like(other), x) if _is_operand(other) else NotImplemented
+
+
+def _refuse_repetition(function: Callable[..., Any], other: Any) -> None:
+    # After NotImplemented, Python would repeat the list: ``phlox.numpy.array(2) * [1]`` would be [1, 1].
+    if function is numpy_functions.multiply and type(other) in (list, tuple):
+        kind = type(other).__name__
+        raise ArgumentError(f"arrays are not multiplied by a {kind}", instead=f"phlox.numpy.asarray(...) of the {kind}")
 
 
 def compare(function: Callable[..., Any], x: Any, other: Any) -> Any:

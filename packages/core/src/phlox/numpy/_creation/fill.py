@@ -454,14 +454,20 @@ def linspace(
     start, stop = check("linspace", start, stop)
     out_dtype = dtypes.optional_dtype(dtype, "linspace")
     (count,) = _lengths("linspace", integer("linspace", "num", num))
-    out, step = _linspace(
-        start, stop, num=count, endpoint=endpoint, dtype=out_dtype, axis=integer("linspace", "axis", axis)
+    out, *step = _linspace(
+        start,
+        stop,
+        num=count,
+        endpoint=endpoint,
+        retstep=bool(retstep),
+        dtype=out_dtype,
+        axis=integer("linspace", "axis", axis),
     )
-    return (placed(out, device), step) if retstep else placed(out, device)
+    return (placed(out, device), *step) if retstep else placed(out, device)
 
 
-@functools.partial(jit, inline=True, static_argnames=("num", "endpoint", "dtype", "axis"))
-def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> tuple[Any, Any]:
+@functools.partial(jit, inline=True, static_argnames=("num", "endpoint", "retstep", "dtype", "axis"))
+def _linspace(start: Any, stop: Any, num: int, endpoint: bool, retstep: bool, dtype: Any, axis: int) -> tuple[Any, ...]:
     if dtype is None:
         dtype = dtypes.to_inexact(common_dtype(start, stop)[0])
     computed = dtypes.to_inexact(dtype)
@@ -473,10 +479,8 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     if num == 0:
         # As in NumPy, the step of fewer than two numbers is nan.
         shape = type_of(first).shape
-        return _full(0, shape=(*shape[:at], 0, *shape[at:]), dtype=dtype), ops.as_array_or_tracer(
-            scalar_of(np.nan, computed)
-        )
-    if num == 1:
+        out, step = _full(0, shape=(*shape[:at], 0, *shape[at:]), dtype=computed), scalar_of(np.nan, computed)
+    elif num == 1:
         out, step = expand_dims(first, at), scalar_of(np.nan, computed) if endpoint else span
     else:
         steps = num - 1 if endpoint else num
@@ -501,7 +505,9 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     if dtypes.kind(dtype) in "iu":
         # Rounded down, as in NumPy: conversion to integers would round towards zero.
         out = floor(out)
-    return to_dtype(out, dtype), ops.as_array_or_tracer(step)
+    out = to_dtype(out, dtype)
+    # A step that is not asked for may be nan, which the flag `debug_nans` would report.
+    return (out, ops.as_array_or_tracer(step)) if retstep else (out,)
 
 
 def eye(

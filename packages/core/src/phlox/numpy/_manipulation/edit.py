@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._api.jit.jit import jit
-from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError
+from ..._base.errors import ArgumentError, AxisError, ConcretizationTypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic, value_of
 from ..._operands.checks import as_shape, canonical_axes, canonical_axis, check, check_one, type_of
@@ -125,7 +125,11 @@ def delete(
     if hasattr(obj, "__index__") and not isinstance(obj, Tracer) and not getattr(obj, "shape", ()):
         if is_symbolic(n):
             return _delete_unique(a, asarray([obj]), at)
-        return take(a, np.delete(np.arange(n), canonical_axis(obj, n, "delete")), at)
+        position = index(obj)
+        if not -n <= position < n:
+            what = f"delete: index {position} is out of bounds for axis {at} with size {n}"
+            raise AxisError(what, instead=f"an index from {-n} to {n - 1}", axis=at)
+        return take(a, np.delete(np.arange(n), position), at)
     obj = check_one("delete", obj)
     if is_kind(obj, "iu") and assume_unique_indices:
         return _delete_unique(a, obj, at)
