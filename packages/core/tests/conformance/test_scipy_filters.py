@@ -67,6 +67,34 @@ def test_filters_of_integers():
     )
 
 
+@pytest.mark.parametrize("name", ["correlate", "convolve", "correlate1d", "convolve1d"])
+@pytest.mark.parametrize("is_complex", [False, True])
+def test_filters_with_complex_weights(name, is_complex):
+    """They make the result complex, and a correlation conjugates them."""
+    x = drawn(5, 4) + (1j * drawn(5, 4) if is_complex else 0)
+    weights = drawn(*((3, 2) if name in ("correlate", "convolve") else (3,))) * (1 - 2j)
+    with phlox.enable_x64(True):
+        result = getattr(ndimage, name)(x, weights)
+        assert result.dtype == np.complex128
+        np.testing.assert_allclose(result, getattr(scipy.ndimage, name)(x, weights), rtol=1e-12)
+        assert getattr(ndimage, name)(x.real.astype(np.float32), weights.astype(np.complex64)).dtype == np.complex64
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_filters_of_an_array_without_elements(mode):
+    x = np.zeros((2, 0), np.float32)
+    for result in (ndimage.correlate(x, np.ones((2, 2)), mode=mode), ndimage.uniform_filter(x, 3, mode=mode)):
+        assert (result.shape, result.dtype) == ((2, 0), np.float32)
+
+
+def test_filters_of_64_bit_integers_are_computed_in_float64():
+    with phlox.enable_x64(True):
+        x = np.array([2**40 + 1, 3, 5])
+        np.testing.assert_array_equal(
+            ndimage.correlate1d(x, np.array([1, 0, 0])), scipy.ndimage.correlate1d(x, [1, 0, 0])
+        )
+
+
 def beside_differences(function, *args, h=1e-4, tolerance=1e-6):
     """Gradients of a weighted sum by all arguments, eagerly and of a batch, beside differences in 64 bits."""
     with phlox.enable_x64(True):
