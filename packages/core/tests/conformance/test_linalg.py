@@ -494,3 +494,12 @@ def test_derivatives_of_tridiagonal_eigenvalues(options):
                 strict=True,
             ):
                 np.testing.assert_allclose(mine, right, rtol=1e-7, atol=1e-9)
+
+
+def test_functions_of_matrices_without_rows():
+    """jax raises an IndexError; the shapes are SciPy's."""
+    a, functions = np.zeros((0, 0), np.float32), phlox.scipy.linalg
+    assert [functions.sqrtm(x).shape for x in (a, np.zeros((2, 0, 0), np.float32))] == [(0, 0), (2, 0, 0)]
+    assert functions.solve_sylvester(a, a, a).shape == (0, 0)
+    assert functions.solve_sylvester(np.eye(2, dtype=np.float32), a, np.zeros((2, 0), np.float32)).shape == (2, 0)
+    assert [x.shape for x in functions.rsf2csf(a, a)] == [(0, 0), (0, 0)]

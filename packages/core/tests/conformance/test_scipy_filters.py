@@ -124,6 +124,7 @@ ONE, TWO = np.ones(1), np.arange(2.0)
 WRONG = {
     "mode": (lambda: ndimage.correlate(X, X, mode="odd"), "OptionError"),
     "origin": (lambda: ndimage.convolve1d(X, TWO, origin=2), "OptionError"),
+    "origins": (lambda: ndimage.convolve(X, X, origin=(0, 0, 0)), "ShapeError"),
     "weights": (lambda: ndimage.convolve(X, ONE), "ShapeError"),
     "a matrix of weights": (lambda: ndimage.convolve1d(X, X), "ShapeError"),
     "axis": (lambda: ndimage.convolve1d(X, ONE, axis=2), "AxisError"),
@@ -137,8 +138,14 @@ WRONG = {
     "spline of one": (lambda: interpolate.CubicSpline(ONE, ONE), "ShapeError"),
     "spline ends": (lambda: interpolate.CubicSpline(TWO, TWO, bc_type="odd"), "OptionError"),
     "spline periodic": (lambda: interpolate.CubicSpline(TWO, TWO, bc_type="periodic"), "UnsupportedError"),
+    "spline outside": (lambda: interpolate.CubicSpline(TWO, TWO, extrapolate="periodic"), "UnsupportedError"),
+    "spline outside of a call": (
+        lambda: interpolate.CubicSpline(TWO, TWO)(0.5, extrapolate="periodic"),
+        "UnsupportedError",
+    ),
     "spline lengths": (lambda: interpolate.CubicSpline(TWO, ONE), "ShapeError"),
     "spline order": (lambda: interpolate.CubicSpline(TWO, TWO)(0.5, -1), "OptionError"),
+    "quad of complex numbers": (lambda: integrate.quad(lambda x: 1j * x, 0.0, 1.0), "DtypeError"),
     "quad parts": (lambda: integrate.quad(abs, 0.0, 1.0, limit=0), "OptionError"),
 }
 
@@ -230,6 +237,10 @@ def test_quad(name):
         assert abs(float(value) - wanted) <= float(error) + 1e-9
     value, _ = integrate.quad(function, np.float32(a), np.float32(b))
     assert float(value) == pytest.approx(wanted, rel=2e-4, abs=1e-5)
+
+
+def test_quad_takes_a_single_argument_of_the_function():
+    assert float(integrate.quad(lambda x, k: k * x, 0.0, 1.0, 3.0)[0]) == pytest.approx(1.5)
 
 
 def test_quad_has_derivatives_and_batches():
