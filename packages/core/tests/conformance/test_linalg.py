@@ -503,3 +503,20 @@ def test_functions_of_matrices_without_rows():
     assert functions.solve_sylvester(a, a, a).shape == (0, 0)
     assert functions.solve_sylvester(np.eye(2, dtype=np.float32), a, np.zeros((2, 0), np.float32)).shape == (2, 0)
     assert [x.shape for x in functions.rsf2csf(a, a)] == [(0, 0), (0, 0)]
+
+
+def test_derivatives_of_determinants_of_singular_matrices():
+    """Cofactors, wherever LU has its zero; jax has 0 for all, as it looks for the zero in the last place."""
+    draw = judge.rng("cofactors").normal(size=(5, 5))
+    q = np.linalg.qr(draw)[0]
+    upper = np.triu(draw)
+    upper[1, 1] = 0
+    minor = lambda a, i, j: np.linalg.det(np.delete(np.delete(a, i, 0), j, 1))
+    with phlox.enable_x64(True):
+        gradient = phlox.grad(phlox.numpy.linalg.det)
+        for a in (np.diag([0.0, 1, 1, 1]), upper, q @ np.diag([1.0, 2, 0, 3, 4]) @ q.T, draw, np.diag([0.0, 1, 2, 0])):
+            n = len(a)
+            cofactors = [[(-1) ** (i + j) * minor(a, i, j) for j in range(n)] for i in range(n)]
+            np.testing.assert_allclose(gradient(a), cofactors, rtol=1e-10, atol=1e-12)
+        large = judge.rng("large cofactors").normal(size=(12, 12)) * 1e5
+        np.testing.assert_allclose(gradient(large), np.linalg.det(large) * np.linalg.inv(large).T, rtol=1e-8)

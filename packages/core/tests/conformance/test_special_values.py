@@ -495,3 +495,10 @@ def test_gammaincc_of_small_parameters():
 def test_the_second_derivative_of_i1e_in_the_middle_of_its_kink():
     second = phlox.grad(phlox.grad(special.i1e))
     np.testing.assert_allclose([second(x) for x in (0.0, 1e-3, -1e-3)], [0, -0.9981262, 0.9981262], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["ndtr", "log_ndtr", "spence"])
+def test_lists(name):
+    """jax takes them where a function does not promote its operand."""
+    points = [0.25, 0.5]
+    np.testing.assert_allclose(getattr(special, name)(points), getattr(jax.scipy.special, name)(points), rtol=1e-6)
