@@ -67,6 +67,34 @@ def test_filters_of_integers():
     )
 
 
+@pytest.mark.parametrize("name", ["correlate", "convolve", "correlate1d", "convolve1d"])
+@pytest.mark.parametrize("is_complex", [False, True])
+def test_filters_with_complex_weights(name, is_complex):
+    """They make the result complex, and a correlation conjugates them."""
+    x = drawn(5, 4) + (1j * drawn(5, 4) if is_complex else 0)
+    weights = drawn(*((3, 2) if name in ("correlate", "convolve") else (3,))) * (1 - 2j)
+    with phlox.enable_x64(True):
+        result = getattr(ndimage, name)(x, weights)
+        assert result.dtype == np.complex128
+        np.testing.assert_allclose(result, getattr(scipy.ndimage, name)(x, weights), rtol=1e-12)
+        assert getattr(ndimage, name)(x.real.astype(np.float32), weights.astype(np.complex64)).dtype == np.complex64
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_filters_of_an_array_without_elements(mode):
+    x = np.zeros((2, 0), np.float32)
+    for result in (ndimage.correlate(x, np.ones((2, 2)), mode=mode), ndimage.uniform_filter(x, 3, mode=mode)):
+        assert (result.shape, result.dtype) == ((2, 0), np.float32)
+
+
+def test_filters_of_64_bit_integers_are_computed_in_float64():
+    with phlox.enable_x64(True):
+        x = np.array([2**40 + 1, 3, 5])
+        np.testing.assert_array_equal(
+            ndimage.correlate1d(x, np.array([1, 0, 0])), scipy.ndimage.correlate1d(x, [1, 0, 0])
+        )
+
+
 def beside_differences(function, *args, h=1e-4, tolerance=1e-6):
     """Gradients of a weighted sum by all arguments, eagerly and of a batch, beside differences in 64 bits."""
     with phlox.enable_x64(True):
@@ -96,6 +124,7 @@ ONE, TWO = np.ones(1), np.arange(2.0)
 WRONG = {
     "mode": (lambda: ndimage.correlate(X, X, mode="odd"), "OptionError"),
     "origin": (lambda: ndimage.convolve1d(X, TWO, origin=2), "OptionError"),
+    "origins": (lambda: ndimage.convolve(X, X, origin=(0, 0, 0)), "ShapeError"),
     "weights": (lambda: ndimage.convolve(X, ONE), "ShapeError"),
     "a matrix of weights": (lambda: ndimage.convolve1d(X, X), "ShapeError"),
     "axis": (lambda: ndimage.convolve1d(X, ONE, axis=2), "AxisError"),
@@ -109,8 +138,14 @@ WRONG = {
     "spline of one": (lambda: interpolate.CubicSpline(ONE, ONE), "ShapeError"),
     "spline ends": (lambda: interpolate.CubicSpline(TWO, TWO, bc_type="odd"), "OptionError"),
     "spline periodic": (lambda: interpolate.CubicSpline(TWO, TWO, bc_type="periodic"), "UnsupportedError"),
+    "spline outside": (lambda: interpolate.CubicSpline(TWO, TWO, extrapolate="periodic"), "UnsupportedError"),
+    "spline outside of a call": (
+        lambda: interpolate.CubicSpline(TWO, TWO)(0.5, extrapolate="periodic"),
+        "UnsupportedError",
+    ),
     "spline lengths": (lambda: interpolate.CubicSpline(TWO, ONE), "ShapeError"),
     "spline order": (lambda: interpolate.CubicSpline(TWO, TWO)(0.5, -1), "OptionError"),
+    "quad of complex numbers": (lambda: integrate.quad(lambda x: 1j * x, 0.0, 1.0), "DtypeError"),
     "quad parts": (lambda: integrate.quad(abs, 0.0, 1.0, limit=0), "OptionError"),
 }
 
@@ -202,6 +237,10 @@ def test_quad(name):
         assert abs(float(value) - wanted) <= float(error) + 1e-9
     value, _ = integrate.quad(function, np.float32(a), np.float32(b))
     assert float(value) == pytest.approx(wanted, rel=2e-4, abs=1e-5)
+
+
+def test_quad_takes_a_single_argument_of_the_function():
+    assert float(integrate.quad(lambda x, k: k * x, 0.0, 1.0, 3.0)[0]) == pytest.approx(1.5)
 
 
 def test_quad_has_derivatives_and_batches():

@@ -167,3 +167,12 @@ def test_strict_flags():
     """The expressions of an interpolator are not the user's."""
     with phlox.numpy_rank_promotion("raise"), phlox.numpy_dtype_promotion("strict"):
         RegularGridInterpolator(GRID, drawn((4, 3, 2)))(phlox.numpy.asarray(PLACES))
+
+
+def test_the_nearest_of_unknown_points_is_nan():
+    """As in SciPy, whatever is outside; jax takes the last element."""
+    grid, values = (np.arange(3.0), np.arange(2.0)), np.arange(6.0).reshape(3, 2)
+    points = np.array([[np.nan, 0], [1, np.nan], [1, 1]])
+    for fill_value in (None, 7.0):
+        result = RegularGridInterpolator(grid, values, "nearest", fill_value=fill_value)(points)
+        np.testing.assert_array_equal(result, [np.nan, np.nan, 3])

@@ -8,6 +8,7 @@ import pytest
 import scipy.stats
 
 import phlox
+from phlox.scipy import stats
 
 X = np.array(
     [0, 1e-30, 1e-8, 1e-3, 0.1, 0.25, 0.5, 0.7, 0.9, 0.99, 1, 1.0001, 1.5, 2, 3, 5, 8, 12, 30, 100, 1e5, 1e15, np.inf]
@@ -128,3 +129,19 @@ def test_slopes_of_densities_by_arrays(name):
         ends = [float(total(*(v + s * t for v, t in zip((x, loc, scale), along, strict=True)))) for s in (1e-5, -1e-5)]
         slope = sum(float((np.asarray(g) * t).sum()) for g, t in zip(slopes, along, strict=True))
     assert slope == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-7)
+
+
+def test_parameters_at_and_outside_of_their_domain():
+    """jax has nan for endless degrees of freedom, and densities for shapes that are not positive."""
+    x = np.array([-40.0, -1.0, 0.0, 2.0], np.float32)
+    np.testing.assert_allclose(stats.t.logpdf(x, np.inf, 1.0, 2.0), scipy.stats.norm.logpdf(x, 1, 2), rtol=1e-6)
+    assert [float(phlox.grad(stats.t.logpdf, i)(1.0, np.inf)) for i in (0, 1)] == [-1, 0]
+    for shape in (0.0, -1.0):
+        for function in (
+            stats.gennorm.pdf,
+            stats.gennorm.logpdf,
+            stats.gennorm.cdf,
+            stats.pareto.pdf,
+            stats.pareto.logpdf,
+        ):
+            assert np.isnan(function(x, shape)).all(), (function, shape)

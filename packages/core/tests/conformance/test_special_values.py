@@ -319,6 +319,10 @@ def test_box_cox_transforms_have_derivatives_by_their_exponent():
                     [f(at, 1.7), f(at, -1.7)], [exact, (x**-1.7 * (-1.7 * log - 1) + 1) / 1.7**2], rtol=1e-12
                 )
         assert float(phlox.grad(special.boxcox)(0.0, 1.0)) == 1
+        # At 0 the function is -1 / lmbda.
+        for f, x in ((special.boxcox, 0.0), (special.boxcox1p, -1.0)):
+            by_exponent = phlox.grad(f, 1)
+            assert (float(by_exponent(x, 0.5)), float(phlox.grad(by_exponent, 1)(x, 0.5))) == (4, -16)
 
 
 def test_bernoulli_numbers_in_double_precision():
@@ -405,6 +409,71 @@ def test_digamma_to_two_units(dtype):
         np.testing.assert_array_equal(phlox.lax.digamma(ends), [-np.inf, np.inf, nan, nan, np.inf, nan, nan])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_derivatives_of_digamma_far_below_zero(dtype):
+    """XLA's polygamma, by which jax differentiates, has no digits there: -0.048 in place of 15.03 at -20.3."""
+    with phlox.enable_x64(dtype == "float64"):
+        for x in np.asarray([-0.5, -5.25, -20.3, -300.75, 2.5], dtype):
+            f = special.digamma
+            for order in (1, 2, 3):
+                f = phlox.grad(f)
+                exact = float(mpmath.polygamma(order, float(x)))
+                assert float(f(x)) == pytest.approx(exact, rel=200 * float(np.finfo(dtype).eps), abs=1e-5)
+        assert float(phlox.grad(phlox.grad(special.digamma))(np.dtype(dtype).type(3))) == pytest.approx(-0.15411380632)
+        assert float(phlox.grad(special.digamma)(np.dtype(dtype).type(-3))) == np.inf
+
+
+def test_beta_of_negative_numbers_and_nan():
+    """jax has nan for the first three; betaln of nan and a number below 8 was finite in phlox alone."""
+    with phlox.enable_x64(True):
+        for a, b in [(-20.3, 8.0), (-20.3, 30.0), (-20.3, 1e3), (-0.25, 1e6)]:
+            exact = mpmath.beta(a, b)
+            assert float(special.betaln(a, b)) == pytest.approx(float(mpmath.log(abs(exact))), rel=1e-12)
+            assert float(special.beta(a, b)) == pytest.approx(float(exact), rel=1e-9)
+        for a, b in [(-0.5, -0.5), (-2.25, 0.25), (-3.5, 2.5)]:  # gamma(a + b) is infinite
+            assert (float(special.beta(a, b)), float(special.betaln(a, b))) == (0, -np.inf)
+        for b in (0.0, 0.5, 9.0, np.inf):
+            for pair in ((np.nan, b), (b, np.nan)):
+                assert np.isnan(special.betaln(*pair)) and np.isnan(special.beta(*pair)), pair
+
+
+def test_poch_beside_the_poles_of_gamma():
+    """(z)_m of whole m is a polynomial or the inverse of one, also where both gamma functions are infinite."""
+    with phlox.enable_x64(True):
+        points = [
+            (-3.0, 2.0, 6.0, -5.0),
+            (-3.0, 5.0, 0.0, -6.0),
+            (-1.0, -1.0, -0.5, -0.25),
+            (-3.0, 0.5, 0.0, 5.671852324),
+        ]
+        points += [(1e-10, -1.0, -1.0000000001, -1.0), (0.0, 0.5, 0.0, math.sqrt(math.pi)), (0.0, 0.0, 1.0, 0.0)]
+        points += [(-3.5, 2.0, 8.75, -6.0), (0.25, -2.0, 1 / (0.75 * 1.75), 1.451247165532879)]
+        for z, m, value, slope in points:
+            assert float(special.poch(z, m)) == pytest.approx(value, rel=1e-14, abs=0), (z, m)
+            assert float(phlox.grad(special.poch)(z, m)) == pytest.approx(slope, rel=1e-9), (z, m)
+        assert np.isnan(special.poch(-3.0, np.nan))
+
+
+def test_spherical_harmonics_beside_the_pole():
+    """In float32 1 - cos(theta)**2 is 0 from 1e-4 on: jax has 0, and derivatives of nan and inf."""
+
+    def part(theta):
+        return special.sph_harm_y(np.array([2]), np.array([1]), theta[None], np.array([0.3], np.float32)).real[0]
+
+    for theta in (0.0, 1e-4, 0.5, -0.5, 4.0):
+        exact, slope = (
+            scipy.special.sph_harm_y(2, 1, theta, 0.3).real,
+            (
+                scipy.special.sph_harm_y(2, 1, abs(theta) + 1e-6, 0.3) - scipy.special.sph_harm_y(2, 1, abs(theta), 0.3)
+            ).real
+            / 1e-6,
+        )
+        assert float(part(np.float32(theta))) == pytest.approx(exact, rel=1e-6, abs=1e-30)
+        derivative = phlox.grad(part)(np.float32(theta))
+        assert float(derivative) == pytest.approx(slope if theta >= 0 else -slope, rel=1e-4)
+    assert float(phlox.grad(part)(np.float32(np.pi))) == pytest.approx(-0.73804366524, rel=1e-6)
+
+
 def test_polygamma_at_infinity():
     """It falls to 0 for orders from 1 on, where jax has nan."""
     np.testing.assert_array_equal(special.polygamma(np.array([1, 2, 30]), np.inf), 0)
@@ -426,3 +495,10 @@ def test_gammaincc_of_small_parameters():
 def test_the_second_derivative_of_i1e_in_the_middle_of_its_kink():
     second = phlox.grad(phlox.grad(special.i1e))
     np.testing.assert_allclose([second(x) for x in (0.0, 1e-3, -1e-3)], [0, -0.9981262, 0.9981262], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["ndtr", "log_ndtr", "spence"])
+def test_lists(name):
+    """jax takes them where a function does not promote its operand."""
+    points = [0.25, 0.5]
+    np.testing.assert_allclose(getattr(special, name)(points), getattr(jax.scipy.special, name)(points), rtol=1e-6)

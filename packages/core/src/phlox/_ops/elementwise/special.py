@@ -15,7 +15,8 @@ from ..._trace.trace import typeof
 from ..._xla.text import Function, Value
 from . import arithmetic as e
 from .families import FLOAT, binary, literal, lowered_as, unary
-from .formula import Formula, exp, rounded_once, sqrt
+from .formula import Formula, exp, nearest, rounded_once, sqrt
+from .trigonometry import sin
 
 # --- gamma ----------------------------------------------------------------------------------------------
 
@@ -55,14 +56,20 @@ def _polygamma_lower(f: Function, m: Value, x: Value) -> Value:
     return f.select(endless, limit, f.op("chlo.polygamma", [m, x], x.aval))
 
 
+def _trigamma(x: Any, out: Any) -> Any:
+    # XLA's polygamma has no digits below -8, so numbers below 0 are reflected: trigamma(x) + trigamma(1 - x) is
+    # (pi / sin(pi x))**2.
+    y = Formula(x)
+    negative = y < 0.0
+    # The distance to the nearest pole; 1/2 stands in above 0, where derivatives of the quotient would be nan.
+    rest = negative.where(y - nearest(y), 0.5)
+    value = Formula(polygamma(literal(x, 1), negative.where(1.0 - y, y).x))
+    slope = math.pi / Formula(sin((math.pi * rest).x))
+    return negative.where(slope * slope - value, value).x
+
+
 #: the derivative of lgamma
-digamma = unary(
-    "digamma",
-    _digamma_lower,
-    accepts=FLOAT,
-    derivative=lambda x, out: polygamma(literal(x, 1), x),
-    operation="chlo.digamma",
-)
+digamma = unary("digamma", _digamma_lower, accepts=FLOAT, derivative=_trigamma, operation="chlo.digamma")
 
 
 def no_derivative(function: str, argument: str) -> Any:

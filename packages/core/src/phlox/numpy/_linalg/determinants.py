@@ -13,6 +13,7 @@ from ..._api.jit.jit import jit
 from ..._base.errors import OptionError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import type_of
+from ..._ops.elementwise.arithmetic import stop_gradient
 from ..._ops.linalg.householder import geqrf
 from ..._ops.linalg.lu import lu
 from ..._ops.linalg.matrices import diagonal_of, take_rows
@@ -23,8 +24,7 @@ from .._elementwise.choose import where
 from .._elementwise.floats import frexp, ldexp
 from .._elementwise.inexact import exp, log
 from .._elementwise.unary import abs, is_kind, isfinite, real, sign
-from .._manipulation.joining import concatenate
-from .._statistics.reductions import any, count_nonzero, cumprod, max, prod, sum
+from .._statistics.reductions import any, argmin, count_nonzero, max, prod, sum
 from .decompositions import square_matrix
 from .products import trace
 from .solving import solve
@@ -188,23 +188,32 @@ def _det_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
 def _times_cofactors(a: Any, b: Any) -> tuple[Any, Any]:
     """det(a), and det(a) a⁻¹ b, finite also where one singular value of `a` is zero.
 
-    a⁻¹ divides by the last diagonal element of U, the one that may be zero; its product with the determinant does not.
+    a⁻¹ divides by the least diagonal element of U, which may be zero; its product with the determinant does not.
     """
     n = type_of(a).shape[-1]
     if n < 2:
         return (a[..., 0, 0] if n else ones(type_of(a).shape[:-2], type_of(a).dtype)), b
     factors, pivots, order = lu(a)
     dtype = type_of(a).dtype
-    products = cumprod(diagonal_of(factors), axis=-1) * _parity(pivots).astype(dtype)[..., None]
-    det = products[..., -1]
-    # det divided by the last element of the diagonal is the product of the others, so that this element may be 0.
-    factors = factors.at[..., -1, -1].set(1.0 / products[..., -2])
+    diagonal = diagonal_of(factors)
+    is_least = arange(n) == argmin(abs(diagonal), axis=-1, keepdims=True)
+    # det divided by the least element of the diagonal is the product of the others.
+    others = prod(where(is_least, 1, diagonal), axis=-1) * _parity(pivots).astype(dtype)
+    det = others * sum(where(is_least, diagonal, 0), axis=-1)
+    # The result does not depend on the number that takes its place.
+    r = stop_gradient(max(abs(diagonal), axis=-1)[..., None, None]).astype(dtype)
+    factors = where(is_least[..., None] & (arange(n)[:, None] == arange(n)), r, factors)
     # Where the rank is less than n - 1, the cofactors are zero.
     probe = solve_triangular(factors, ones((*type_of(b).shape[:-1], 1), dtype), lower=False)
     deficient = any(~isfinite(probe), axis=(-2, -1), keepdims=True)
     x = where(deficient, zeros_like(b), b)
     x = solve_triangular(factors, take_rows(x, order), unit_diagonal=True)
-    x = concatenate([x[..., :-1, :] * det[..., None, None], x[..., -1:, :]], axis=-2)
+    # By the formula of Sherman and Morrison, with V for U after the replacement and e for the unit vector of its row:
+    # det U⁻¹ x = V⁻¹ (det x + (others r - det) e q x), where q = r eᵀ V⁻¹.
+    q = solve_triangular(factors, is_least[..., None] * r, lower=False, transpose_a=True)
+    qx = sum(q * x, axis=-2, keepdims=True)
+    change = others[..., None, None] * r - det[..., None, None]
+    x = det[..., None, None] * x + where(is_least[..., None], change * qx, 0)
     x = solve_triangular(factors, x, lower=False)
     return det, where(deficient, zeros_like(x), x)
 

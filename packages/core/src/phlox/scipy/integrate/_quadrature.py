@@ -13,8 +13,9 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._api.batching.vmap import vmap
-from ..._base.errors import OptionError, ShapeError
+from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._base.strictness import lenient, users
+from ..._ir import dtypes
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact
 from ...typing import Array, ArrayLike
@@ -69,7 +70,7 @@ def quad(
     func: Callable[..., Any],
     a: ArrayLike,
     b: ArrayLike,
-    args: tuple[Any, ...] = (),
+    args: Any = (),
     *,
     epsabs: float | None = None,
     epsrel: float | None = None,
@@ -83,7 +84,7 @@ def quad(
     Args:
       func: function ``func(x, *args)`` of a number, with a real number as result.
       a, b: the limits, numbers or infinities; they may be traced.
-      args: further arguments of `func`.
+      args: further arguments of `func`, a tuple; or the only one.
       epsabs: the absolute error to reach; None are 1.5e-8, and of float32 1e-6.
       epsrel: the relative error to reach; None are as for `epsabs`.
       limit: the largest number of parts.
@@ -94,6 +95,7 @@ def quad(
 
     Raises:
       OptionError: `limit` is not positive.
+      DtypeError: `func` has a complex result.
 
     Source:
       Piessens and others 1983, QUADPACK, routine QAG.
@@ -110,14 +112,17 @@ def quad(
     least = 1e-6 if dtype == np.float32 else 1.5e-8
     tolerances = [least if x is None else x for x in (epsabs, epsrel)]
     points, weights, difference = ((v / s).astype(dtype) for v, s in ((_POINTS, 1), (_WEIGHTS, 2), (_DIFFERENCE, 2)))
+    args = args if isinstance(args, tuple) else (args,)
     called = vmap(lambda x: users(func)(x, *args))
 
     def values(low: Any, high: Any) -> Any:
         """The integrand at the points of a part of [0, 1], times the length of the part."""
         u = 0.5 * (low + high)[..., None] + 0.5 * (high - low)[..., None] * points
         place, slope = _of_unit(u, a, b)
-        heights = jnp.reshape(called(jnp.ravel(place)), type_of(place).shape).astype(dtype)
-        return (high - low)[..., None] * slope * heights
+        heights = called(jnp.ravel(place))
+        if dtypes.kind(type_of(heights).dtype) == "c":
+            raise DtypeError("quad: func has a complex result", instead="an integral of each of the two parts")
+        return (high - low)[..., None] * slope * jnp.reshape(heights, type_of(place).shape).astype(dtype)
 
     def estimates(low: Any, high: Any) -> tuple[Any, Any]:
         # The loop only chooses the parts; derivatives are those of the sum after it.

@@ -42,18 +42,20 @@ def _cells(grid: Sequence[Any], points: Any) -> tuple[list[Any], list[Any], Any]
 def _interpolated(grid: Any, values: Any, fill_value: Any, points: Any, method: str) -> Any:
     """The values at points of shape [m, axes of the grid]."""
     cells, shares, outside = _cells(grid, points)
+    trailing = (1,) * (type_of(values).ndim - len(cells))
     if method == "nearest":
         # A point in the middle goes to the lower neighbour, as in SciPy.
         result = values[tuple(jnp.where(share <= 0.5, i, i + 1) for i, share in zip(cells, shares, strict=True))]
+        unknown = jnp.reshape(jnp.any(jnp.isnan(points), -1), (-1, *trailing))
+        result = jnp.where(unknown, np.nan, result)
     else:
-        trailing = (1,) * (type_of(values).ndim - len(cells))
         edges = [[(i, 1 - share), (i + 1, share)] for i, share in zip(cells, shares, strict=True)]
         result = 0.0
         for corner in itertools.product(*edges):
             indices, weights = zip(*corner, strict=True)
             result = result + values[indices] * jnp.reshape(math.prod(weights, start=1.0), (-1, *trailing))
     if fill_value is not None:
-        result = jnp.where(jnp.reshape(outside, (-1,) + (1,) * (type_of(result).ndim - 1)), fill_value, result)
+        result = jnp.where(jnp.reshape(outside, (-1, *trailing)), fill_value, result)
     return result
 
 

@@ -41,6 +41,12 @@ def _ends(bc_type: Any) -> list[Any]:
     return conditions
 
 
+def _checked_extrapolate(extrapolate: Any) -> bool:
+    if isinstance(extrapolate, str):
+        raise UnsupportedError(f"CubicSpline: extrapolate={extrapolate!r} is not there", instead="True or False")
+    return bool(extrapolate)
+
+
 def _end(h: Any, slope: Any, condition: Any) -> tuple[Any, Any, Any]:
     """The equation of the first point: the factors of its own and of the next slope, and the right-hand side.
 
@@ -107,7 +113,7 @@ class CubicSpline:
     Raises:
       ShapeError: `x` is not a vector of two points or more, or `y` has not as many.
       OptionError: `bc_type` is unknown.
-      UnsupportedError: `bc_type` is 'periodic'.
+      UnsupportedError: `bc_type` or `extrapolate` is 'periodic'.
 
     >>> f = CubicSpline(jnp.array([0.0, 1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 8.0, 27.0]))
     >>> round(float(f(1.5)), 3), round(float(f(1.5, 1)), 3)
@@ -125,7 +131,7 @@ class CubicSpline:
     ) -> None:
         x, y = (jnp.asarray(v) for v in promote_inexact(*check("CubicSpline", x, y)))
         self.axis = canonical_axis(axis, type_of(y).ndim, "CubicSpline")
-        self.extrapolate = extrapolate is None or bool(extrapolate)
+        self.extrapolate = extrapolate is None or _checked_extrapolate(extrapolate)
         count = type_of(y).shape[self.axis]
         if type_of(x).ndim != 1 or type_of(x).size < 2 or type_of(x).size != count:
             raise ShapeError(
@@ -158,6 +164,7 @@ class CubicSpline:
 
         Raises:
           OptionError: `nu` is negative.
+          UnsupportedError: `extrapolate` is 'periodic'.
 
         >>> [round(float(y), 3) for y in CubicSpline(jnp.arange(4.0), jnp.arange(4.0) ** 3)(jnp.array([0.5, 4.0]))]
         [0.125, 64.0]
@@ -174,7 +181,7 @@ class CubicSpline:
             # power! / (power - nu)!, from the derivative
             factor = float(np.prod(np.arange(power - nu + 1, power + 1)))
             values = values * t + factor * chosen[3 - power]
-        if not (self.extrapolate if extrapolate is None else extrapolate):
+        if not (self.extrapolate if extrapolate is None else _checked_extrapolate(extrapolate)):
             outside = (at < self.x[0]) | (at > self.x[-1])
             values = jnp.where(jnp.reshape(outside, type_of(at).shape + more), np.nan, values)
         rank = type_of(at).ndim

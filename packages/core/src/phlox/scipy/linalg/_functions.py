@@ -184,7 +184,8 @@ def _triangle_root(t: Any) -> Any:
     def column(j: Any, u: Any) -> Any:
         return lax.fori_loop(0, j, element, (j, u))[1]
 
-    return lax.fori_loop(0, type_of(t).shape[0], column, jnp.diag(diagonal))
+    n = type_of(t).shape[0]
+    return lax.fori_loop(0, n, column, jnp.diag(diagonal)) if n else t
 
 
 @custom_jvp
@@ -288,7 +289,7 @@ def _rsf2csf(t: Any, z: Any) -> tuple[Any, Any]:
         t, z = lax.cond(large, rotate, lambda m, t, z: (t, z), m, t, z)
         return t.at[m, m - 1].set(0.0), z
 
-    return (t, z) if n == 1 else lax.fori_loop(1, n, step, (t, z))
+    return (t, z) if n < 2 else lax.fori_loop(1, n, step, (t, z))
 
 
 def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Array | tuple[Array, Array]:
@@ -500,4 +501,5 @@ def _by_schur(a: Any, b: Any, c: Any) -> Any:
         j = n - 1 - step
         return y.at[:, j].set(solve_triangular(r + back[j, j] * one, f[:, j] - y @ back[:, j]))
 
-    return product(u, lax.fori_loop(0, n, column, jnp.zeros_like(f)), adjoint(v))
+    y = lax.fori_loop(0, n, column, jnp.zeros_like(f)) if type_of(f).size else f
+    return product(u, y, adjoint(v))

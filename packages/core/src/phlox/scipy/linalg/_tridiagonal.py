@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from ... import lax, numpy as jnp, random
+from ..._api.derivatives.custom import custom_jvp
 from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._operands.checks import type_of
+from ..._ops.linalg.matrices import adjoint, product
 from ..._ops.linalg.tridiagonal import tridiagonal_solve
 from ...numpy._creation.from_data import listed
 from ...typing import Array, ArrayLike
@@ -72,25 +74,57 @@ def eigh_tridiagonal(
     if n <= 1:
         v = jnp.broadcast_to(jnp.eye(n, dtype=d.dtype), (*d.shape[:-1], n, n))
         return jnp.real(d) if eigvals_only else (jnp.real(d), v)
-    indices = _selected(n, select, select_range)
+    solve = functools.partial(_values if eigvals_only else _pairs, _selected(n, select, select_range))
     key = random.key(42) if key is None else key
-
-    def values(d: Any, e: Any) -> Any:
-        return _bisection(jnp.real(d), jnp.real(e * jnp.conj(e)), jnp.abs(e), indices, tol)
-
-    def values_and_vectors(d: Any, e: Any) -> tuple[Any, Any]:
-        w = values(d, e)
-        return w, _inverse_iteration(jnp.real(d), e, w, key).T
-
-    if eigvals_only:
-        return jnp.vectorize(values, signature="(n),(m)->(k)")(d, e)
-    return jnp.vectorize(values_and_vectors, signature="(n),(m)->(k),(n,k)")(d, e)
+    signature = "(n),(m)->(k)" if eigvals_only else "(n),(m)->(k),(n,k)"
+    return jnp.vectorize(lambda d, e: solve(d, e, tol, key), signature=signature)(d, e)
 
 
-def _selected(n: int, select: str, select_range: Any) -> Any:
+# Bisection itself has no derivatives of use: it selects ends of intervals.
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _values(indices: range, d: Any, e: Any, tol: Any, key: Any) -> Any:
+    """The eigenvalues of these indices."""
+    return _bisection(jnp.real(d), jnp.real(e * jnp.conj(e)), jnp.abs(e), np.asarray(indices, np.int32), tol)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _pairs(indices: range, d: Any, e: Any, tol: Any, key: Any) -> tuple[Any, Any]:
+    """The eigenvalues of these indices, and their vectors, in columns."""
+    w = _values(indices, d, e, tol, random.clone(key))
+    return w, _inverse_iteration(jnp.real(d), e, w, key).T
+
+
+def _changes(v: Any, d: Any, e: Any) -> tuple[Any, Any]:
+    """The products of the matrix of the tangents `d` and `e` with vectors, and the tangents of their eigenvalues."""
+    after, before = jnp.pad(v[1:], ((0, 1), (0, 0))), jnp.pad(v[:-1], ((1, 0), (0, 0)))
+    above, below = jnp.pad(e, (0, 1)), jnp.pad(jnp.conj(e), (1, 0))
+    change = jnp.real(d)[:, None] * v + above[:, None] * after + below[:, None] * before
+    return change, jnp.real(jnp.sum(jnp.conj(v) * change, axis=0))
+
+
+@_values.defjvp
+def _values_jvp(indices: range, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    w, v = _pairs(indices, *primals)
+    return w, _changes(v, *tangents[:2])[1]
+
+
+@_pairs.defjvp
+def _pairs_jvp(indices: range, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    w, v = _pairs(indices, *primals)
+    change, dw = _changes(v, *tangents[:2])
+    # A vector turns towards all others, also those that are not selected.
+    n = type_of(v).shape[0]
+    all_w, all_v = _pairs(range(n), *primals[:3], random.clone(primals[3]))
+    gap = w - all_w[:, None]
+    turns = (gap != 0) & (np.arange(n)[:, None] != np.asarray(indices))
+    parts = jnp.where(turns, product(adjoint(all_v), change) / jnp.where(turns, gap, 1), 0)
+    return (w, v), (dw, product(all_v, parts))
+
+
+def _selected(n: int, select: str, select_range: Any) -> range:
     """The indices of the selected eigenvalues."""
     if select == "a":
-        return jnp.arange(n, dtype=jnp.int32)
+        return range(n)
     if select == "v":
         raise UnsupportedError("eigh_tridiagonal: select='v' is not there", instead="select='a', and then a mask")
     if select != "i":
@@ -100,7 +134,7 @@ def _selected(n: int, select: str, select_range: Any) -> Any:
             f"eigh_tridiagonal: select='i' with select_range={select_range} for matrices of {n} rows",
             instead="(first, last), indices from 0 on",
         )
-    return jnp.arange(select_range[0], select_range[1] + 1, dtype=jnp.int32)
+    return range(select_range[0], select_range[1] + 1)
 
 
 def _bisection(diagonal: Any, squares: Any, sizes: Any, indices: Any, tol: Any) -> Any:

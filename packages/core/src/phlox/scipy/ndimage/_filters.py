@@ -1,8 +1,9 @@
 """Linear filters: correlations with small arrays of weights, which are convolutions of XLA on an extended array.
 
 Filters are linear in the array and in the weights, and have the derivatives and batches of `phlox.lax` convolutions.
-Floats narrower than float32, and integers, are computed in float32; results have the dtype of the array, as SciPy's,
-and those of integers drop the fraction.
+Floats narrower than float32 are computed in float32, and integers in the float dtype that
+`phlox.numpy` converts them to. Results have the dtype of the array, as SciPy's, and are complex if the weights are;
+those of integers drop the fraction.
 """
 
 from __future__ import annotations
@@ -40,11 +41,17 @@ _EXTENSIONS = {
 def _filtered(x: Any, weights: Any, cval: Any, axes: Any, mode: str, origins: Any, flip: bool) -> Any:
     """The correlation along some axes with an array of as many axes; the convolution with `flip`."""
     dtype, shape = type_of(x).dtype, type_of(weights).shape
+    if dtypes.kind(type_of(weights).dtype) == "c":
+        dtype = dtypes.to_complex(dtypes.to_inexact(dtype))
+    if not type_of(x).size:
+        return x.astype(dtype)
     if flip:
         weights = weights[(slice(None, None, -1),) * len(axes)]
         # Reversed weights of even length have their middle one element further.
         origins = tuple(-o - (size % 2 == 0) for o, size in zip(origins, shape, strict=True))
-    wide = jnp.promote_types(jnp.promote_types(dtype, type_of(weights).dtype), np.float32)
+    else:
+        weights = jnp.conj(weights)
+    wide = jnp.promote_types(dtypes.to_inexact(jnp.promote_types(dtype, type_of(weights).dtype)), np.float32)
     widths = [(0, 0)] * type_of(x).ndim
     for axis, size, origin in zip(axes, shape, origins, strict=True):
         before = size // 2 + origin
@@ -79,7 +86,9 @@ def _several(function: str, input: Any, weights: Any, mode: str, cval: Any, orig
             instead="weights with as many axes, at least one",
             shapes=[type_of(x).shape, type_of(weights).shape],
         )
-    origins = tuple(origin) if isinstance(origin, Sequence) else (origin,) * rank
+    origins = (origin,) * rank if np.ndim(origin) == 0 else tuple(origin)
+    if len(origins) != rank:
+        raise ShapeError(f"{function}: {len(origins)} origins for {rank} axes", instead="one for each axis")
     _checked(function, mode, type_of(weights).shape, origins)
     return _filtered(x, weights, cval, axes=tuple(range(rank)), mode=mode, origins=origins, flip=flip)
 
@@ -108,17 +117,18 @@ def correlate(
 
     Args:
       input: array with at least one axis.
-      weights: array with as many axes, whose centre lies on each element of `input` in turn.
+      weights: array with as many axes, whose centre lies on each element of `input` in turn. Complex ones are
+        conjugated.
       mode: what is outside of the array: 'reflect', the array reflected at its edge; 'mirror', at the centre of its
         last element; 'nearest', the last element; 'wrap', the array again; 'constant', `cval`.
       cval: the number outside of the array for mode 'constant'.
       origin: by how many elements the centre is moved, a number or one for each axis.
 
     Returns:
-      An array of the shape and dtype of `input`.
+      An array of the shape and dtype of `input`, which is made complex if the weights are.
 
     Raises:
-      ShapeError: `weights` has another number of axes.
+      ShapeError: `weights` or `origin` has another number of axes.
       OptionError: an unknown mode, or an origin outside of the weights.
 
     >>> correlate(jnp.array([1.0, 2.0, 4.0]), jnp.array([1.0, 0.0, -1.0]))
@@ -162,7 +172,7 @@ def correlate1d(
     """The correlation along one axis (as ``scipy.ndimage.correlate1d``).
 
     Args:
-      weights: a vector, whose centre lies on each element of `input` in turn.
+      weights: a vector, whose centre lies on each element of `input` in turn. Complex ones are conjugated.
       axis: the axis of `input`.
       origin: by how many elements the centre is moved.
 
@@ -228,7 +238,7 @@ def uniform_filter1d(
     if size < 1:
         raise OptionError(f"uniform_filter1d: size={size}", instead="a positive number")
     dtype = type_of(x).dtype
-    wide = x if dtypes.kind(dtype) in "fc" else x.astype(jnp.promote_types(dtype, np.float32))
+    wide = x.astype(dtypes.to_inexact(dtype))
     ones = jnp.ones(size, jnp.promote_types(type_of(wide).dtype, np.float32))
     return (_one("uniform_filter1d", wide, ones, axis, mode, cval, origin, False) / size).astype(dtype)
 

@@ -334,7 +334,12 @@ def _box_jvp(origin: int, primals: tuple[Any, Any], tangents: tuple[Any, Any]) -
     (x, lmbda), (t_x, t_lmbda) = primals, tangents
     # With L = log(x), (x**lmbda - 1) / lmbda is L times the integral of exp(s lmbda L) over s from 0 to 1.
     log = jnp.log1p(x) if origin else jnp.log(x)
-    by_x, by_lmbda = (x + origin) ** (lmbda - 1), jnp.square(log) * _mean_of_powers(1, lmbda * log)
+    # At -inf the product is inf * 0. There the function is -1 / lmbda.
+    edge = (log == -jnp.inf) & (lmbda > 0)
+    log = jnp.where(edge, 0, log)
+    by_lmbda = jnp.square(log) * _mean_of_powers(1, lmbda * log)
+    by_lmbda = jnp.where(edge, 1 / jnp.square(jnp.where(edge, lmbda, 1)), by_lmbda)
+    by_x = (x + origin) ** (lmbda - 1)
     return _box(origin, x, lmbda), t_x * by_x + t_lmbda * by_lmbda
 
 

@@ -232,9 +232,22 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     return _poch(*real_inexact("poch", z, m))
 
 
+def _is_turned(z: Any, m: Any) -> Any:
+    """Whether (z)_m = (-1)**m (1 - z - m)_m, for whole m, has positive arguments where (z)_m has those beside poles."""
+    return (m == jnp.floor(m)) & (z < 1) & (z + m < 1)
+
+
+def _is_zero_of_poch(z: Any, m: Any) -> Any:
+    """Whether gamma(z) is infinite and gamma(z + m) is not."""
+    return (z <= 0) & (z == jnp.floor(z)) & ~_is_turned(z, m) & (m == m)
+
+
 @custom_jvp
 @_rounded_once
 def _poch(z: Any, m: Any) -> Any:
+    turned, zero = _is_turned(z, m), _is_zero_of_poch(z, m)
+    odd = turned & (m % 2 != 0)
+    z = jnp.where(turned, 1 - z - m, jnp.where(zero, 1, z))
     total = z + m
     # gamma multiplies the rounding error of the sum by its logarithmic derivative, roughly log(total).
     rounded = total - z
@@ -248,14 +261,21 @@ def _poch(z: Any, m: Any) -> Any:
     sum_ = base + more
     exponent = (sum_ - 0.5) * lax.log1p(more / base) - more + (_stirling_series(sum_) - _stirling_series(base))
     out = jnp.where(is_large, lax.pow(base, more) * lax.exp(exponent), out)
-    # 1 also where gamma(z) is a pole or overflows, and the quotient would be nan
-    return jnp.where(m == 0.0, jnp.asarray(1, type_of(z).dtype), out)
+    # 1 also where gamma(z) overflows, and the quotient would be nan
+    out = jnp.where(m == 0.0, jnp.asarray(1, type_of(z).dtype), out)
+    return jnp.where(zero, 0, jnp.where(odd, -out, out))
 
 
-_poch.defjvps(
-    lambda t, out, z, m: (lax.digamma(z + m) - lax.digamma(z)) * out * t,
-    lambda t, out, z, m: lax.digamma(z + m) * out * t,
-)
+def _slope_by_z(t: Any, out: Any, z: Any, m: Any) -> Any:
+    turned, zero = _is_turned(z, m), _is_zero_of_poch(z, m)
+    start = jnp.where(turned, 1 - z, jnp.where(zero, 1, z))
+    end = jnp.where(turned, 1 - z - m, z + m)
+    # 1 / gamma has the slope (-1)**n n! at -n.
+    at_zero = (1 - 2 * (z % 2)) * _gamma(1 - jnp.where(zero, z, 0)) * _gamma(jnp.where(zero, z + m, 1))
+    return jnp.where(zero, at_zero, (lax.digamma(end) - lax.digamma(start)) * out) * t
+
+
+_poch.defjvps(_slope_by_z, lambda t, out, z, m: lax.digamma(z + m) * out * t)
 
 
 @jit(inline=True)
@@ -275,7 +295,9 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 def _beta(a: Any, b: Any) -> Any:
     low, high = jnp.minimum(a, b), jnp.maximum(a, b)
     out = _gamma(low) / _poch(high, low)
-    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
+    # At a pole of gamma(a + b) alone the result is 0: its sign does not matter.
+    is_pole = (a + b < 0) & (a + b == jnp.floor(a + b))
+    sign = gammasgn(a) * gammasgn(b) * jnp.where(is_pole, 1, gammasgn(a + b))
     # Where the poles cancel, beta(a, b) has the sign (-1)**b.
     sign = jnp.where(poles_cancel(low, high), 1 - 2 * (high % 2), sign)
     # Limits, and factors that overflow, are left to the logarithm.

@@ -154,10 +154,11 @@ def log_beta(a: Any, b: Any) -> Any:
     # Where a is a negative whole number, and b one up to -a, the poles of the gamma functions cancel.
     finite = poles_cancel(a, b)
     first, last = jnp.where(finite, 1 - a - b, a), jnp.where(finite, 1 - a, a + b)
-    near = (b < 8) | finite
+    # Stirling's formula needs both b and a + b far from 0. Of nan neither holds, so that `small` carries it on.
+    near = ~((b >= 8) & (a + b >= 8)) | finite
     small = gammaln(first) + (gammaln(b) - gammaln(last))
     # Not at small or infinite numbers, whose powers overflow.
-    far = (b >= 8) & (b < np.inf)
+    far = ~near & (b < np.inf)
     large = gammaln(a) + _log_ratio(jnp.where(far, a, 1), jnp.where(far, b, 8))
     out = jnp.where(near, small, large)
     out = jnp.where((b == np.inf) & (a > 0), -np.inf, out)

@@ -28,12 +28,19 @@ def _points(function: str, m: Any, n: Any, z: Any) -> tuple[int, Any]:
     return m, z
 
 
-def _legendre(size: int, z: Any, normalized: bool) -> list[Any]:
-    """P(m, n) for all m up to `size`, an array [m, z] for each n: the diagonal, then up in n for all m at once."""
+def _root(z: Any) -> Any:
+    """sqrt(1 - z**2)"""
+    # Not 1 - z * z, which cancels close to 1.
+    return jnp.sqrt((1 - z) * (1 + z))
+
+
+def _legendre(size: int, z: Any, root: Any, normalized: bool) -> list[Any]:
+    """P(m, n) for all m up to `size`, an array [m, z] for each n: the diagonal, then up in n for all m at once.
+
+    `root` is sqrt(1 - z**2).
+    """
     m = np.arange(size + 1)
     dtype = type_of(z).dtype
-    # Not 1 - z * z, which cancels close to 1.
-    root = jnp.sqrt((1 - z) * (1 + z))
 
     def column(numbers: Any) -> Any:
         return jnp.asarray(numbers, dtype)[:, None]
@@ -86,7 +93,7 @@ def lpmn_values(m: int, n: int, z: Array, is_normalized: bool) -> Array:
 
 @functools.partial(jit, static_argnums=(1, 2))
 def _values(z: Any, size: int, normalized: bool) -> Any:
-    return jnp.stack(_legendre(size, z, normalized), axis=1)
+    return jnp.stack(_legendre(size, z, _root(z), normalized), axis=1)
 
 
 @docs_from(lpmn_values)
@@ -108,7 +115,7 @@ def lpmn(m: int, n: int, z: Array) -> tuple[Array, Array]:
 
 @functools.partial(jit, static_argnums=(1,))
 def _values_and_slopes(z: Any, size: int) -> tuple[Any, Any]:
-    rows = _legendre(size, z, False)
+    rows = _legendre(size, z, _root(z), False)
     m = jnp.arange(size + 1, dtype=type_of(z).dtype)[:, None]
     slopes = [jnp.zeros_like(rows[0])]
     for degree in range(1, size + 1):
@@ -157,7 +164,10 @@ def _harmonics(n: Any, m: Any, theta: Any, phi: Any, size: int) -> Any:
     n, m, theta, phi = jnp.broadcast_arrays(*(jnp.atleast_1d(x) for x in (n, m, theta, phi)))
     shape, dtype = theta.shape, theta.dtype
     n, m, theta, phi = (jnp.ravel(x) for x in (n, m, theta, phi))
-    table = jnp.stack(_legendre(size, jnp.cos(theta), True), axis=1)
+    # The root of 1 - cos(theta)**2 loses a small sine, and has no derivative at 0 and pi.
+    sine = jnp.sin(theta)
+    root = jnp.where((theta < 0) | (theta > np.asarray(np.pi, dtype)), jnp.abs(sine), sine)
+    table = jnp.stack(_legendre(size, jnp.cos(theta), root, True), axis=1)
     order = jnp.abs(m)
     inside = (order <= n) & (n <= size)
     value = table[jnp.where(inside, order, 0), jnp.where(inside, n, 0), jnp.arange(theta.size)]

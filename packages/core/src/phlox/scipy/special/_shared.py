@@ -10,8 +10,9 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ..._base.errors import DtypeError
 from ..._ir import dtypes
-from ..._operands.checks import check, check_one, type_of
+from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact, promoted_inexact
+from ...numpy._creation.from_data import listed
 from ...typing import Array
 
 
@@ -33,7 +34,7 @@ def at_least_single(function: str, *args: Any) -> tuple[list[Array], Any]:
 
 def single_or_double(function: str, x: Any) -> Array:
     """The operand as an array without weak type. Raises `DtypeError` unless it is float32 or float64."""
-    x = jnp.asarray(check_one(function, x))
+    x = jnp.asarray(*listed(function, x))
     if x.dtype not in (np.float32, np.float64):
         raise DtypeError(f"{function} takes float32 or float64, got {type_of(x).short}")
     return x

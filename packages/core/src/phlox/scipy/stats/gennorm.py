@@ -23,7 +23,8 @@ def gennorm(x: ArrayLike, beta: ArrayLike) -> Any:
 
 
 def _log_density(x: Any, beta: Any) -> Any:
-    return jnp.log(0.5 * beta) - gammaln(1 / beta) - jnp.abs(x) ** beta
+    out = jnp.log(0.5 * beta) - gammaln(1 / beta) - jnp.abs(x) ** beta
+    return jnp.where(beta > 0, out, jnp.nan)
 
 
 def _below(x: Any, beta: Any) -> Any:
@@ -32,7 +33,7 @@ def _below(x: Any, beta: Any) -> Any:
     half = 0.5 * gammaincc(1 / beta, jnp.abs(jnp.where(middle, 1, x)) ** beta)
     # Its derivative at 0 is infinity times 0. There the line has the right one, the density.
     half = jnp.where(middle, 0.5 - x * jnp.exp(_log_density(jnp.zeros_like(x), beta)), half)
-    return jnp.where(x >= 0, 1 - half, half)
+    return jnp.where(beta > 0, jnp.where(x >= 0, 1 - half, half), jnp.nan)
 
 
 logpdf = gennorm.logpdf(_log_density, result=-0.944)

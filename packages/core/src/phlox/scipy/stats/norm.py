@@ -29,7 +29,7 @@ HALF_LOG_TWO_PI = math.log(2 * math.pi) / 2
 SERIES = 10
 
 
-def _log_density(z: Any, scale: Any) -> Any:
+def log_density(z: Any, scale: Any) -> Any:
     # An array of bools and weak numbers are together weak; the result is only where `x` is a single number, as in jax.
     constant = np.asarray(HALF_LOG_TWO_PI, type_of(z).dtype) if type_of(z).shape else HALF_LOG_TWO_PI
     return -(0.5 * jnp.square(z) + (jnp.log(scale) + constant))
@@ -41,7 +41,7 @@ def _below(z: Any) -> Any:
     return half * lax.erfc(-z * literal(z, math.sqrt(0.5)))
 
 
-logpdf = norm.logpdf(_log_density, result=-1.044)
+logpdf = norm.logpdf(log_density, result=-1.044)
 pdf = norm.pdf(result=0.352)
 cdf = norm.cdf(_below, result=0.691)
 logcdf = norm.logcdf(lambda z: log_ndtr(z, SERIES), result=-0.369)

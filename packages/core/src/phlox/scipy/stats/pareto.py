@@ -28,7 +28,8 @@ def _log(z: Any) -> Any:
 
 
 def _log_density(z: Any, b: Any, scale: Any) -> Any:
-    return jnp.where(z < 1, -jnp.inf, jnp.log(b) - jnp.log(scale) - (b + 1) * _log(z))
+    out = jnp.where(z < 1, -jnp.inf, jnp.log(b) - jnp.log(scale) - (b + 1) * _log(z))
+    return jnp.where(b > 0, out, jnp.nan)
 
 
 def _log_below(z: Any, b: Any) -> Any:

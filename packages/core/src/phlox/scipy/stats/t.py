@@ -12,6 +12,7 @@ from ..._operands.checks import type_of
 from ...typing import ArrayLike
 from ..special import betaln
 from ._distribution import distribution
+from .norm import log_density as normal_log_density
 
 __all__ = ["logpdf", "pdf"]
 
@@ -26,6 +27,9 @@ def t(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
 
 
 def _log_density(z: Any, df: Any, scale: Any) -> Any:
+    # inf - inf would be nan: of endless degrees of freedom it is the normal distribution.
+    endless = df == jnp.inf
+    df = jnp.where(endless, 1, df)
     half = 0.5 * (df + 1)
     ratio = jnp.abs(z) / jnp.sqrt(df)
     # Beyond it the 1 of 1 + ratio**2 is less than the rounding error.
@@ -34,7 +38,8 @@ def _log_density(z: Any, df: Any, scale: Any) -> Any:
         large, 2 * jnp.log(jnp.where(large, ratio, 1)), jnp.log1p(jnp.square(jnp.where(large, 0, z)) / df)
     )
     # By betaln, as gammaln((df + 1) / 2) - gammaln(df / 2) cancels for large df
-    return -half * square - (betaln(0.5, 0.5 * df) + 0.5 * jnp.log(df) + jnp.log(scale))
+    out = -half * square - (betaln(0.5, 0.5 * df) + 0.5 * jnp.log(df) + jnp.log(scale))
+    return jnp.where(endless, normal_log_density(z, scale), out)
 
 
 logpdf = t.logpdf(_log_density, result=-1.161)
