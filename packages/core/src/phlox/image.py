@@ -254,7 +254,7 @@ def _resize(image: Any, shape: tuple[int, ...], method: ResizeMethod, antialias:
     if any(old[i] == 0 for i in axes):
         raise ShapeError(f"resize: {type_of(image).short} has no pixels to make {shape} of", shapes=[old, shape])
     (image,) = promote_inexact(image)
-    scale = [shape[i] / old[i] or 1.0 for i in axes]
+    scale = [1.0 if shape[i] == 0 else shape[i] / old[i] for i in axes]
     return _resample(image, shape, axes, scale, [0.0] * len(axes), method, antialias, precision)
 
 

@@ -42,6 +42,8 @@ ARITHMETIC = {
     "true": lambda _, a, b, c, d: (a >= 1, 2 * a + b >= 3, a + b >= a, a > 0, 2 * a >= a + 1, a // 2 >= 0, a % 3 < 3),
     "true of operations": lambda m, a, b, c, d: (m.max_dim(a, b) >= a, a >= m.min_dim(a, b), a >= a // 2, a % b < b),
     "more that is true": lambda _, a, b, c, d: ((a + 3) // 2 >= 2, -a <= -1, a - 1 >= 0, a - 2 >= -1, max(a, 1)),
+    "negative divisors": lambda m, a, b, c, d: (a // -2 < 0, a % -3 <= 0, a % -3 > -3, m.max_dim(a // -2, 0)),
+    "cases": lambda m, a, b, c, d: (m.max_dim(a - 2, 0) <= a, m.max_dim(0, a - m.max_dim(a - 2, 0)) >= 1),
     "false": lambda _, a, b, c, d: (a < 1, a == 1, a == b, a != a, a <= 0),
     "equal": lambda _, a, b, c, d: (a + a == 2 * a, a != b, a - a == 0, hash(a + b) == hash(b + a), bool(a)),
     "undecided": lambda _, a, b, c, d: a >= 2,
@@ -136,6 +138,7 @@ CONSTRAINED = [
     ("a", ("mod(a, 4) == 0",), lambda a: a % 4),
     ("a", ("2*a >= 3",), lambda a: a >= 2),
     ("a", ("a > 3",), lambda a: a),
+    ("a, b", ("floordiv(a, b) == 1",), lambda a, b: (a >= b, a < 2 * b)),
     ("b", ("b >= mod(b, 3)",), lambda b: b - b % 3 >= 0),
 ]
 
@@ -298,6 +301,14 @@ def test_refused(name):
     for m, kinds in ((jax, Exception), (phlox, (ShapeError, ExportError))):
         with pytest.raises(kinds):
             REFUSED[name](m)
+
+
+def test_slices_from_either_end_are_refused():
+    """A start of 1 - m counts from the end for most m, and is the first element for m = 1."""
+    for m in (jax, phlox):
+        types = [m.ShapeDtypeStruct(s, "float32") for s in zip(m.export.symbolic_shape("n, m", constraints=["n >= m"]))]
+        with pytest.raises(InconclusiveDimensionOperation if m is phlox else m.core.InconclusiveDimensionOperation):
+            m.export.export(m.jit(lambda x, y: x[1 - y.shape[0] :]))(*types)
 
 
 def test_accepted():

@@ -94,6 +94,16 @@ OPERATIONS = {
     "cummax": (lambda x: lax.cummax(x), "n", vector, True),
     "cumprod": (lambda x: jnp.cumprod(x, 0), "n", tall, True),
     "cumlogsumexp": (lambda x: lax.cumlogsumexp(x, reverse=True), "n", vector, True),
+    "prod": (lambda x: (jnp.prod(x, 0), jnp.prod(x)), "n", tall, True),
+    "set a slice": (lambda x: (x.at[1:].set(x[:-1]), x.at[:-2].set(0)), "n", vector, True),
+    "set a part of rows": (lambda x: x.at[1, 1:].set(x[0, :-1]), "_, n", wide, True),
+    "an index out of bounds": (lambda x: x[jnp.array([0, -1, 99])], "n", tall, True),
+    "while of each": (
+        lambda x: phlox.vmap(lambda y: lax.while_loop(lambda c: c < 3, jnp.exp, y))(x),
+        "n",
+        vector,
+        False,
+    ),
     "reduce": (lambda x: lax.reduce(x, np.float32(2), lambda a, b: a * b, (0,)), "n", tall, False),
     "reduce of pairs": (
         lambda x: lax.reduce(
@@ -152,7 +162,7 @@ def test_operation(name):
 def test_undecided_forms_are_refused():
     """For some lengths of the bucket the matrix is tall, for others wide."""
     padded = phlox.pad_axes(lambda x: jnp.linalg.svd(x, compute_uv=False), {"x": "n"}, buckets=[8])
-    with pytest.warns(SizesWarning, match="inconclusive"):
+    with pytest.warns(SizesWarning, match="more rows than columns for some lengths"):
         for n in (3, 7):
             x = tall(n, np.random.default_rng(n))
             check(padded(x), jnp.linalg.svd(x, compute_uv=False), 2e-5)

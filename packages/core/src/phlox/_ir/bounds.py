@@ -40,17 +40,34 @@ def bounds(dim: Any, depth: int = _DEPTH, search: _Search | None = None) -> _Bou
         return dim, dim
     search = _Search() if search is None else search
     if (dim, depth) not in search.answers:
-        linear = _linear(dim)
-        # Facts are combined up to `depth`, so that the search ends.
-        known = [_linear(fact) for fact in _facts(dim, search)] if depth else []
-        low = _least(linear, known, dim, depth, search)
-        high = -_least({term: -n for term, n in linear.items()}, known, dim, depth, search)
-        # Values are whole numbers, so fractions round inwards.
-        search.answers[dim, depth] = (
-            math.ceil(low) if math.isfinite(low) else low,
-            math.floor(high) if math.isfinite(high) else high,
-        )
+        search.answers[dim, depth] = _by_cases(dim, depth, search) or _by_facts(dim, depth, search)
     return search.answers[dim, depth]
+
+
+def _by_cases(dim: SymbolicDim, depth: int, search: _Search) -> _Bounds | None:
+    """The bounds of a dimension with a summand ``n*max(x, y)`` or ``n*min(x, y)``: it is the larger or the smaller of
+    the same sums with x and with y. None without such a summand."""
+    for term, n in dim.terms.items():
+        factor = term[0][0] if term else ""
+        if isinstance(factor, Operation) and factor.name in ("max", "min") and term == ((factor, 1),):
+            search.steps -= len(dim.terms)
+            if search.steps < 0:
+                return None
+            choose = max if (factor.name == "max") == (n > 0) else min
+            rest = SymbolicDim({t: m for t, m in dim.terms.items() if t != term}, dim.scope)
+            (a, b), (c, d) = (bounds(rest + n * x, depth, search) for x in factor.args)
+            return choose(a, c), choose(b, d)
+    return None
+
+
+def _by_facts(dim: SymbolicDim, depth: int, search: _Search) -> _Bounds:
+    linear = _linear(dim)
+    # Facts are combined up to `depth`, so that the search ends.
+    known = [_linear(fact) for fact in _facts(dim, search)] if depth else []
+    low = _least(linear, known, dim, depth, search)
+    high = -_least({term: -n for term, n in linear.items()}, known, dim, depth, search)
+    # Values are whole numbers, so fractions round inwards.
+    return math.ceil(low) if math.isfinite(low) else low, math.floor(high) if math.isfinite(high) else high
 
 
 def _linear(dim: SymbolicDim) -> _Linear:
@@ -126,6 +143,11 @@ def _of_factor(factor: Factor, dim: SymbolicDim, depth: int, search: _Search) ->
                 low, high = (max(low, math.ceil(-rest / n)), high) if n > 0 else (low, min(high, rest // -n))
         return low, high
     (a, b), (c, d) = (bounds(x, max(depth - 1, 0), search) for x in factor.args)
+    # Both operands with their signs changed have the same quotient, and the negative remainder.
+    if d < 0 and factor.name in ("floordiv", "mod"):
+        positive = factor._replace(args=tuple(-x for x in factor.args))
+        low, high = _of_factor(positive, dim, depth, search)
+        return (low, high) if factor.name == "floordiv" else (-high, -low)
     if factor.name == "max":
         return max(a, c), max(b, d)
     if factor.name == "min":
@@ -151,7 +173,9 @@ def _floor(x: Any, y: Any) -> Any:
 
 def _facts(dim: SymbolicDim, search: _Search) -> Iterator[SymbolicDim]:
     """Polynomials that are not negative: those of the scope, and what is true of the operations inside."""
-    pending: list[Any] = [dim, *dim.scope.not_negative]
+    # What is known of an operation that the scope replaces, such as a floordiv that is 1, is known of the replacement.
+    replaced = [SymbolicDim({term: 1}, dim.scope) for term in dim.scope.equal]
+    pending: list[Any] = [dim, *dim.scope.not_negative, *replaced]
     seen: set[Operation] = set()
     yield from dim.scope.not_negative
     while pending:

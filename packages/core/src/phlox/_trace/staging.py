@@ -17,7 +17,7 @@ from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dimensions import is_symbolic
 from .._ir.dtypes import ExtendedDtype, is_extended
 from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
-from .._ir.primitive import Primitive
+from .._ir.primitive import Primitive, primitive as named
 from .checks import check_jaxpr
 from .refs import Ref, captured, ref_read, ref_write
 from .trace import ArrayBase, Trace, Tracer, check_live, not_an_array
@@ -72,7 +72,8 @@ class JaxprTrace(Trace):
         if not aval.shape and isinstance(x, np.ndarray | np.generic | bool | int | float | complex):
             return Literal(x, aval)
         if is_symbolic(x):
-            return self.atom(x.as_value())
+            # Not `x.as_value()`: results are read when this trace is not current any more.
+            return self.atom(self.process(named("dim_as_value"), (), {"dim": x}))
         if not isinstance(x, ArrayBase | np.ndarray):  # has an aval but no value, as the placeholders of transposition
             raise not_an_array(x, "an operand")
         return self._constant(x, aval)

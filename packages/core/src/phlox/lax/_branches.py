@@ -20,6 +20,7 @@ from .._base import pytree
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, ShardingTypeError
 from .._ir import dtypes
 from .._ir.avals import typeof_value
+from .._ir.dimensions import value_of
 from .._ir.jaxpr import ClosedJaxpr, Var, memoized, with_constants
 from .._operands.promotion import to_dtype
 from .._ops.control import branch
@@ -176,6 +177,7 @@ def switch(
         raise ShapeError(f"switch: Branch index must be scalar, got {index} of shape {shape}.", shapes=[shape])
     if typeof_value(index) is None:
         raise ArgumentError(f"switch: Index type must be an integer, got {index}.", argument="index", value=index)
+    index = value_of(index)
     aval = typeof(index)
     if dtypes.kind(aval.dtype) not in "iu":
         raise DtypeError(f"switch: Index type must be an integer, got {aval.short}")

@@ -21,7 +21,7 @@ from ..._base import config
 from ..._base.errors import OptionError, PhloxError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray, shaped
-from ..._ir.dimensions import SymbolicScope, is_symbolic, value_of, variable
+from ..._ir.dimensions import SymbolicScope, is_symbolic, variable
 from ..._ir.jaxpr import ClosedJaxpr, hoisted
 from ..._ir.substitution import program_for
 from ..._ops.control.costs import cost
@@ -340,13 +340,8 @@ class SizedFunction:
             return self.fun(*positional, **keywords)
 
         flat = FlatFunction(with_statics, call.tree, user=self.fun)
-
-        def values(*leaves: Any) -> list[Any]:
-            # A length as a result becomes an array of the program.
-            return [value_of(x) for x in flat(*leaves)]
-
         try:
-            closed = ClosedJaxpr(*stage(values, types, name=arguments.fun_name(self.fun)))
+            closed = ClosedJaxpr(*stage(flat, types, name=arguments.fun_name(self.fun)))
             padded_program(hoisted(closed), ranges)
         # Whatever fails: the call with its own size works, or raises the user's error.
         except Exception as error:  # if the function itself fails, the call with its own size says why

@@ -40,11 +40,12 @@ _MAX_EQUATIONS = 100
 def compacts(axis: BatchAxis, cond: ClosedJaxpr, body: ClosedJaxpr, operands: Sequence[Any]) -> bool:
     """Whether finished rows are removed: the body is expensive, and small enough to be compiled several times."""
     jaxprs = [cond.jaxpr, body.jaxpr]
+    # First, as a symbolic size, which is one, cannot be compared.
+    if obstacle(axis, jaxprs, *operands) is not None or any(is_key(typeof(x)) for x in operands):
+        return False
     if axis.size < _MIN_ROWS or sum(map(count_equations, jaxprs)) > _MAX_EQUATIONS:
         return False
-    if axis.size * sum(map(cost, jaxprs)) < _MIN_TURN_COST or any(is_key(typeof(x)) for x in operands):
-        return False
-    return obstacle(axis, jaxprs, *operands) is None
+    return axis.size * sum(map(cost, jaxprs)) >= _MIN_TURN_COST
 
 
 def _smaller_size(count: int) -> int:

@@ -116,7 +116,9 @@ class Formula:
         like = yes if type(yes) is Formula else no
         chosen, other = like.of(yes).x, like.of(no).x
         operands = self.x, chosen, other
-        shape = np.broadcast_shapes(*(typeof(x).shape for x in operands))
+        # NumPy broadcasts no symbolic lengths.
+        shapes = [typeof(x).shape for x in operands if typeof(x).shape]
+        shape = tuple(next((n for n in lengths if n != 1), 1) for lengths in zip(*shapes, strict=True))
         return Formula(logic.select(*(repeat_to(x, shape) for x in operands)))
 
     def to(self, dtype: Any) -> Formula:

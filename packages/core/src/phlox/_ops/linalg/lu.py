@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._base.errors import ShapeError
 from ..._ir import dtypes
+from ..._ir.dimensions import min_dim, value_of
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis, zero_tangent
 from ..._xla.cuda_calls import cuda_call, is_cuda
@@ -121,11 +122,12 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], li
     factors, pivots, order = lu.bind(a)
     aval = typeof(a)
     m, n = aval.shape[-2:]
-    k = min(m, n)
+    k = min_dim(m, n)
     # Triangles of matrices that are not square are extended to square ones by the identity.
     left = plus_identity(_wider(lower_triangle(block(factors, (0, m), (0, k)), -1), (0, m - k)))
     right = _wider(upper_triangle(block(factors, (0, k), (0, n))), (n - k, 0))
-    beyond = diagonal_matrix(convert(ge(iota(dtype=dtypes.int32, shape=(n,), dimension=0), np.int32(k)), aval.dtype))
+    positions = iota(dtype=dtypes.int32, shape=(n,), dimension=0)
+    beyond = diagonal_matrix(convert(ge(positions, convert(value_of(k), dtypes.int32)), aval.dtype))
     right = add(right, broadcast_to(beyond, typeof(right).shape))
     inner = solve_triangular(left, take_rows(da, order), unit_diagonal=True)
     inner = solve_triangular(right, inner, left_side=False, lower=False)

@@ -9,6 +9,7 @@ from typing import Any
 from ..._base.errors import OptionError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import shaped
+from ..._ir.dimensions import min_dim, surely_at_least
 from ..._trace.trace import typeof
 from ..._transform.array_operations import zeros
 from ..._xla.cuda_calls import cuda_call, is_cuda
@@ -69,7 +70,7 @@ def _result(
     dtype: Any, shape: Shape, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any, **_: Any
 ) -> list[tuple[Shape, Any]]:
     m, n = shape
-    rank = min(m, n)
+    rank = min_dim(m, n)
     if subset_by_index is not None:
         if full_matrices and tuple(subset_by_index) != (0, rank):
             raise OptionError("svd: a part of the singular values has no full matrices", instead="full_matrices=False")
@@ -218,9 +219,10 @@ def _jvp(
         phase = diagonal_of(turn)
         phase = select(of.has_equal, filled(phase, 0), phase)
         du, dv = (add(x, mul(y, over_rows(phase, typeof(y).shape[-2]))) for x, y in ((du, u), (dv, v)))
-    if m > n:
+    # These parts are zero for a square matrix, which one of symbolic lengths may be.
+    if not surely_at_least(n, m):
         du = add(du, _outside(change, u, uh, s))
-    if n > m:
+    if not surely_at_least(m, n):
         dv = add(dv, _outside(product(adjoint(da), u), v, vh, s))
     return [s, u, vh], [by_values(ds, of), by_vectors(du, of), by_vectors(adjoint(dv), of, are_rows=True)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from ..._base import config
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.bounds import bounds
 from ..._ir.dtypes import highest, lowest
 from ..._ir.primitive import Primitive, Series, Unfused
 from ..._ir.sharding_types import Entries, entries_of
@@ -200,22 +202,28 @@ def _product_jvp(reduce: Primitive, t: Any, x: Any, axes: Axes) -> tuple[Any, An
         (axis,) = axes
     else:
         axis, rest = 0, _remaining_axes(aval.ndim, axes)
-        flat = (int(np.prod([aval.shape[a] for a in axes])), *(aval.shape[i] for i in rest))
+        flat = (math.prod(aval.shape[a] for a in axes), *(aval.shape[i] for i in rest))
         x, t = (reshape(_transposed(v, (*axes, *rest)), new_sizes=flat, dimensions=None) for v in (x, t))
     # Halves of halves, for the result too: gradients take jax's time along the first axis and 0.4 of it along the last.
-    while (n := typeof(x).shape[axis]) > 1:
+    while _may_be_above_one(n := typeof(x).shape[axis]):
         (a, b), (da, db) = _halves(x, axis, n, 1), _halves(t, axis, n, 0)
         x, t = mul(a, b), add(mul(da, b), mul(a, db))
     # Right for an axis of length 0 too, whose product is 1.
     return reduce(x, axes=(axis,)), reduce_sum(t, axes=(axis,))
 
 
-def _halves(x: Any, axis: int, n: int, neutral: int) -> tuple[Any, Any]:
+def _may_be_above_one(n: Any) -> bool:
+    """Whether a length is above 1 for some of its values. Raises for one without a bound, which has no last half."""
+    most = bounds(n)[1]
+    return bool(most > 1) if most < math.inf else n > 1
+
+
+def _halves(x: Any, axis: int, n: Any, neutral: int) -> tuple[Any, Any]:
     """The halves of `x` along `axis`, of length `n`; a shorter second half is padded with `neutral`."""
     half = (n + 1) // 2
     first, second = along(x, axis, 0, half), along(x, axis, half, n)
     if n % 2:
-        padding = tuple((0, int(i == axis), 0) for i in range(typeof(x).ndim))
+        padding = tuple((0, 2 * half - n if i == axis else 0, 0) for i in range(typeof(x).ndim))
         second = pad(second, literal(x, neutral), padding_config=padding)
     return first, second
 

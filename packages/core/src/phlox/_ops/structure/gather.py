@@ -15,6 +15,7 @@ import numpy as np
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dimensions import min_dim
 from ..._ir.key_uses import picks
 from ..._ir.primitive import Primitive, define_on_demand, primitive
 from ..._ir.sharding_types import Entries, entries_of, join, refuse
@@ -320,7 +321,7 @@ def _gather_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **p
         params = {**params, "indices_are_sorted": False, "unique_indices": False}
     else:
         # StableHLO takes no slice of length 1 of an empty axis.
-        sizes = (min(axis.size, 1), *sizes)
+        sizes = (min_dim(axis.size, 1), *sizes)
     numbers = batched_numbers(params["dimension_numbers"], dims[0] is not None, dims[1] is not None)
     return gather(operand, indices, **{**params, "dimension_numbers": numbers, "slice_sizes": sizes}), 0
 

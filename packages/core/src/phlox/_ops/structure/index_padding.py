@@ -13,15 +13,16 @@ from ..._ir.dimensions import is_symbolic
 from ..._ir.jaxpr import JaxprEqn
 from ..._trace.trace import typeof
 from ..._transform.padding import Padding, bind, grows, padded_axes, refuse
-from .dimension_numbers import window_axes, window_sizes
+from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode, window_axes, window_sizes
 
 
 def gather_pad(padding: Padding, eqn: JaxprEqn, operand: Any, indices: Any) -> Any:
     """Slices of the true lengths are read from where the unpadded gather reads them."""
     aval, params = eqn.invars[0].aval, padding.params(eqn)
     limits = _limits(eqn, aval, params["dimension_numbers"].start_index_map, eqn.params["slice_sizes"])
-    if any(map(is_symbolic, limits)) and params["mode"].name != "PROMISE_IN_BOUNDS":
-        indices = _bounded(padding, indices, limits, params["mode"].name == "CLIP")
+    if any(map(is_symbolic, limits)):
+        # In the modes CLIP and PROMISE_IN_BOUNDS, that of `x[i]`, XLA reads the nearest element, which is padding here.
+        indices = _bounded(padding, indices, limits, params["mode"].name != "FILL_OR_DROP")
         params["indices_are_sorted"] = False
     if padded_axes(eqn.invars[1].aval):
         # Indices in padding are anything.
@@ -30,7 +31,7 @@ def gather_pad(padding: Padding, eqn: JaxprEqn, operand: Any, indices: Any) -> A
 
 
 def scatter_pad(name: str, neutral: Callable[[Any], Any] | None) -> Callable[..., Any]:
-    """The rule of the scatter `name`. ``neutral(dtype)`` is an update that changes nothing."""
+    """The rule of the scatter `name`. ``neutral(dtype)`` is an update that changes nothing, None if there is none."""
 
     def pad(padding: Padding, eqn: JaxprEqn, operand: Any, indices: Any, updates: Any) -> Any:
         avals = [v.aval for v in eqn.invars]
@@ -38,24 +39,26 @@ def scatter_pad(name: str, neutral: Callable[[Any], Any] | None) -> Callable[...
         numbers = params["dimension_numbers"]
         sizes = window_sizes(avals[0], avals[2], numbers)
         partial = _partial_windows(avals[0], avals[2], numbers)
-        if partial:
-            if neutral is None:
-                refuse(eqn, "the length of the slices that it writes varies, and is not that of the axis")
+        if partial and neutral is not None:
             updates = padding.filled(updates, avals[2], neutral(avals[2].dtype), partial)
+        elif partial and (name != "scatter" or not _writes_once(avals[1], numbers)):
+            refuse(eqn, "the length of the slices that it writes varies, and is not that of the axis")
         limits = _limits(eqn, avals[0], numbers.scatter_dims_to_operand_dims, sizes)
         batching = numbers.scatter_indices_batching_dims
         rows = [axis for axis in padded_axes(avals[1]) if axis not in batching]
         clips = params["mode"].name == "CLIP"
-        if not rows and not any(map(is_symbolic, limits)):
-            return bind(name, operand, indices, updates, **params)
-        # XLA checks indices against the padded lengths. The true limits are checked here.
-        indices = _bounded(padding, indices, limits, clips)
-        if rows:
-            inside = padding.inside(avals[1], rows)
-            indices = bind("select_n", inside, _outside(indices), indices)
-        # In every mode, what is out of bounds now must be dropped. Moved indices may be equal, and are in no order.
-        drop = type(params["mode"]).FILL_OR_DROP
-        params |= {"mode": drop, "indices_are_sorted": False, "unique_indices": False}
+        if rows or any(map(is_symbolic, limits)):
+            # XLA checks indices against the padded lengths. The true limits are checked here.
+            indices = _bounded(padding, indices, limits, clips)
+            if rows:
+                inside = padding.inside(avals[1], rows)
+                indices = bind("select_n", inside, _outside(indices), indices)
+            # In every mode, what is out of bounds now must be dropped. Moved indices may be equal, and are in no order.
+            drop = type(params["mode"]).FILL_OR_DROP
+            params |= {"mode": drop, "indices_are_sorted": False, "unique_indices": False}
+        if partial and neutral is None:
+            old = _elements_at(operand, indices, numbers, padding.shape(sizes))
+            updates = bind("select_n", padding.inside(avals[2], partial), old, updates)
         return bind(name, operand, indices, updates, **params)
 
     return pad
@@ -68,6 +71,27 @@ def _partial_windows(operand: ShapedArray, updates: ShapedArray, numbers: Any) -
         for i, at in zip(window_axes(operand, numbers), numbers.update_window_dims, strict=True)
         if is_symbolic(updates.shape[at]) and updates.shape[at] != operand.shape[i]
     ]
+
+
+def _writes_once(indices: ShapedArray, numbers: Any) -> bool:
+    """Whether a scatter writes one window, in each element of its batch: no window overwrites another one."""
+    batching = numbers.scatter_indices_batching_dims
+    return all(n == 1 for axis, n in enumerate(indices.shape[:-1]) if axis not in batching)
+
+
+def _elements_at(operand: Any, indices: Any, numbers: Any, sizes: Sequence[int]) -> Any:
+    """The elements that a scatter with these indices overwrites."""
+    return bind(
+        "gather",
+        operand,
+        indices,
+        dimension_numbers=GatherDimensionNumbers(*numbers),
+        slice_sizes=tuple(sizes),
+        unique_indices=False,
+        indices_are_sorted=False,
+        mode=GatherScatterMode.CLIP,
+        fill_value=None,
+    )
 
 
 def _limits(eqn: JaxprEqn, operand: ShapedArray, axes: Sequence[int], sizes: Sequence[Any]) -> list[Any]:

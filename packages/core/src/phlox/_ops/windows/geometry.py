@@ -21,7 +21,7 @@ def dilated(length: int, factor: int) -> int:
 
 def positions(length: int, window: int, stride: int) -> int:
     """The number of positions of a window on an axis of this (padded) length."""
-    return 0 if window > length else (length - window) // stride + 1
+    return max_dim((length - window) // stride + 1, 0)
 
 
 def padtype_to_pads(

@@ -16,7 +16,7 @@ import numpy as np
 from ..._base.errors import IndexingError, NonConcreteBooleanIndexError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
-from ..._ir.dimensions import as_length, is_symbolic, max_dim, min_dim, surely_at_least
+from ..._ir.dimensions import as_length, is_symbolic, max_dim, min_dim
 from ..._operands.checks import type_of
 from ..._operands.index_bounds import Access, check, is_outside, report_slice
 from ..._trace.trace import Tracer
@@ -34,11 +34,12 @@ if TYPE_CHECKING:
 
 
 class SlicedAxis(NamedTuple):
-    """A slice of one axis: elements start, start + step, …, `size` of them."""
+    """A slice of one axis: the `size` elements start, start + step, …, before `stop`."""
 
     start: int
     size: int
     step: int
+    stop: int
 
 
 #: An entry of an index: "int" and "array" consume an axis and a dynamic operand, "mask" (a scalar bool)
@@ -220,9 +221,10 @@ def _slice(s: slice, n: int) -> SlicedAxis:
             raise IndexingError(f"the {name} of a slice must be an integer, got {value!r}")
     symbolic = is_symbolic(n) or is_symbolic(s.start) or is_symbolic(s.stop)
     start, stop, step = _indices(s, n) if symbolic else s.indices(n)
-    # The length of range(start, stop, step): the division rounds up, for steps of either sign.
-    size = max_dim(0, (stop - start + step - (1 if step > 0 else -1)) // step)
-    return SlicedAxis(start, size, step)
+    # The length of range(start, stop, step): the division rounds up.
+    distance, stride = (stop - start, step) if step > 0 else (start - stop, -step)
+    size = max_dim(0, (distance + stride - 1) // stride)
+    return SlicedAxis(start, size, step, stop)
 
 
 def _indices(s: slice, n: Any) -> tuple[Any, Any, int]:
@@ -236,8 +238,8 @@ def _indices(s: slice, n: Any) -> tuple[Any, Any, int]:
         if value is None:
             return default
         value = as_length(value)
-        from_end = not surely_at_least(value, 0)
-        return max_dim(value + n, first) if from_end else min_dim(last, value)
+        # For a length whose sign varies this raises.
+        return min_dim(last, value) if value >= 0 else max_dim(first, value + n)
 
     return place(s.start, first if step > 0 else last), place(s.stop, last if step > 0 else first), step
 

@@ -16,7 +16,7 @@ from ..._api.jit.jit import jit
 from ..._base import config
 from ..._base.errors import ArgumentError, IndexingError, ShapeError, UnsupportedError
 from ..._ir import dtypes
-from ..._ir.dimensions import max_dim, min_dim
+from ..._ir.dimensions import max_dim, min_dim, value_of
 from ..._ir.primitive import current_trace
 from ..._operands.broadcasting import where
 from ..._operands.checks import canonical_axis, check, check_one, integer, refuse_out, type_of
@@ -106,9 +106,13 @@ def read_basic(x: Any, dynamic: Sequence[Any], items: tuple[Item, ...]) -> Any:
     for n, item, i in zip(shape, consuming, fixed, strict=True):
         if isinstance(item, SlicedAxis):
             # XLA has no negative strides: the elements are sliced forwards and then reversed.
-            low = item.start if item.step > 0 else item.start + (item.size - 1) * item.step
-            starts.append(low if item.size else 0)
-            limits.append(low + (item.size - 1) * abs(item.step) + 1 if item.size else 0)
+            if item.step > 0:
+                starts.append(item.start)
+                limits.append(item.start + item.size if item.step == 1 else max_dim(item.start, item.stop))
+            else:
+                # Without elements the last one would be behind the first. A symbolic size may be 0 for some lengths.
+                starts.append(min_dim(item.start + (item.size - 1) * item.step, item.start + 1))
+                limits.append(item.start + 1)
             steps.append(abs(item.step))
         else:
             starts.append(0 if i is None else i)
@@ -240,10 +244,10 @@ def layout_of(shape: tuple[int, ...], plan: Plan, dynamic: Sequence[Any]) -> Lay
         n = shape[axis]
         if isinstance(item, SlicedAxis):
             sizes.append(item.size if item.step == 1 else min_dim(n, 1))
-            if item.step == 1 and not item.start and item.size == n:
+            if item.step == 1 and item.start == 0 and item.size == n:
                 continue
             if item.step == 1:
-                components.append(np.int32(item.start))
+                components.append(to_dtype(value_of(item.start), dtypes.int32))
             else:
                 # A gather reads contiguous windows. A slice with a step becomes an array of positions.
                 axis_positions = positions(item.size) * item.step + item.start

@@ -14,7 +14,7 @@ from .reading import getitem, read_basic
 
 
 def _row(x: Any, i: int) -> Any:
-    return read_basic(x, [i], ("int", *[SlicedAxis(0, n, 1) for n in type_of(x).shape[1:]]))
+    return read_basic(x, [i], ("int", *[SlicedAxis(0, n, 1, n) for n in type_of(x).shape[1:]]))
 
 
 @jit
