@@ -293,3 +293,30 @@ except TypeError as error:
         "'jax._src.numpy.scalar_types._ScalarMeta'] "
         "<class 'jax.Array'> False False\njax.errors\nsin takes arrays"
     ), done.stdout + done.stderr
+
+
+TRACERS = """
+import jax, jax.numpy as jnp
+
+def show(x):
+    print(x)
+    return x ** 2
+
+jax.jit(show)(3)
+jax.vmap(show)(jnp.ones((4, 2)))
+jax.grad(show)(3.0)
+jax.jvp(show, (3.0,), (1.0,))
+jax.jit(jax.grad(show))(3.0)
+jax.grad(jax.grad(show))(3.0)
+"""
+
+
+def test_tracers_are_printed_as_in_jax():
+    assert as_jax("-c", TRACERS).stdout.splitlines() == [
+        "JitTracer(~int32[])",
+        "VmapTracer(aval=float32[2], batched=float32[4,2])",
+        "GradTracer(primal=3.0, typeof(tangent)=f32[])",
+        "JVPTracer(primal=3.0, tangent=1.0)",
+        "GradTracer(primal=JitTracer(~float32[]), typeof(tangent)=f32[])",
+        "GradTracer(primal=GradTracer(primal=3.0, typeof(tangent)=f32[]), typeof(tangent)=f32[])",
+    ]
