@@ -30,6 +30,7 @@ from phlox._trace.staging import JaxprTrace, JaxprTracer, stage
 from phlox._transform.array_operations import add as add_tangents
 from phlox._transform.batch import BatchTrace, BatchTracer
 from phlox._transform.jvp import JVPTrace, JVPTracer
+from phlox._transform.linearize import TangentTrace
 from phlox._xla.array import ArrayImpl
 from phlox._xla.bindings import context as mlir_context, module as mlir_module
 from phlox._xla.callbacks import call_host, on_host
@@ -56,6 +57,7 @@ __all__ = [
     "KeyDtype",
     "RefView",
     "Slice",
+    "TangentTrace",
     "ValAccum",
     "add_any",
     "add_tangents",

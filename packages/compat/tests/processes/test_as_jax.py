@@ -309,3 +309,30 @@ def test_imports_by_name_of_what_phlox_lacks(tmp_path):
     (tmp_path / "tool.py").write_text("import importlib\ndef load(): importlib.import_module('jax.experimental.fused')")
     done = as_jax("-c", "import tool; tool.load()", cwd=tmp_path)
     assert "tool uses jax.experimental.fused" in done.stderr and "tool.py:2 (load)" in done.stderr
+
+
+TRACERS = """
+import jax, jax.numpy as jnp
+
+def show(x):
+    print(x)
+    return x ** 2
+
+jax.jit(show)(3)
+jax.vmap(show)(jnp.ones((4, 2)))
+jax.grad(show)(3.0)
+jax.jvp(show, (3.0,), (1.0,))
+jax.jit(jax.grad(show))(3.0)
+jax.grad(jax.grad(show))(3.0)
+"""
+
+
+def test_tracers_are_printed_as_in_jax():
+    assert as_jax("-c", TRACERS).stdout.splitlines() == [
+        "JitTracer(~int32[])",
+        "VmapTracer(aval=float32[2], batched=float32[4,2])",
+        "GradTracer(primal=3.0, typeof(tangent)=f32[])",
+        "JVPTracer(primal=3.0, tangent=1.0)",
+        "GradTracer(primal=JitTracer(~float32[]), typeof(tangent)=f32[])",
+        "GradTracer(primal=GradTracer(primal=3.0, typeof(tangent)=f32[]), typeof(tangent)=f32[])",
+    ]

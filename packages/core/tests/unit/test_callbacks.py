@@ -86,8 +86,9 @@ def test_a_callback_without_results_may_return_anything():
 )
 def test_wrong_results_are_refused_with_both_types(result, told):
     f = lambda x: phlox.pure_callback(lambda _: result, FLOAT, x)
-    with pytest.raises(CallbackError, match=told):
+    with pytest.raises(CallbackError, match=told) as caught:
         f(1.0)
+    assert isinstance(caught.value, JaxRuntimeError)
     with pytest.raises(JaxRuntimeError, match=told) as caught:
         phlox.jit(f)(1.0)
     assert isinstance(caught.value.__cause__, CallbackError)

@@ -197,7 +197,7 @@ def test_host_to_device(name, array, caplog):
                     with pytest.raises(errors.TransferError, match="host-to-device") as info:
                         run(array)
                     assert info.value.direction == "host_to_device"
-                    assert isinstance(info.value, RuntimeError)
+                    assert isinstance(info.value, errors.JaxRuntimeError)
                 else:
                     run(array)
             assert bool(caplog.records) == (name in logged.get(level, {}))

@@ -1,11 +1,14 @@
 """Derivatives and batching by their own algebra: identities that hold whatever the function is."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 import phlox
 import phlox.numpy as jnp
 from phlox import grad, hessian, jacfwd, jacrev, jit, jvp, linearize, make_jaxpr, vjp, vmap
+from phlox.errors import ArgumentError, ConcretizationTypeError
 
 
 def f(x, y):
@@ -131,6 +134,15 @@ def test_aux_and_argnums():
     assert jvp(lambda x: (x * 2, x), (3.0,), (1.0,), has_aux=True)[2] == 3.0
     for transform in (jacfwd, jacrev, hessian):
         assert transform(lambda x: (x, {"k": "text", "x": x}), has_aux=True)(3.0)[1] == {"k": "text", "x": 3.0}
+    for transform in (grad, phlox.value_and_grad, jacfwd, jacrev, hessian):
+        with pytest.raises(ArgumentError, match="argnums must be an int or a sequence of ints, got None"):
+            transform(lambda x: x, argnums=None)(3.0)
+
+
+@pytest.mark.parametrize("transform", [phlox.jit, phlox.vmap, grad])
+def test_tracers_are_not_pickled(transform):
+    with pytest.raises(ConcretizationTypeError, match=r"Pickling needs the value of f32\[\], which is traced"):
+        transform(pickle.dumps)(jnp.ones(2) if transform is phlox.vmap else 1.0)
 
 
 def test_integer_inputs_have_tangents_of_no_type():

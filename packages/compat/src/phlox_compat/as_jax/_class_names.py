@@ -1,15 +1,19 @@
-"""The modules that classes of phlox name as theirs when phlox stands in the place of jax.
+"""The modules and texts that classes of phlox have when phlox stands in the place of jax.
 
 Libraries recognize arrays by the text of ``type(x).__module__``: autoray and PennyLane choose the module of functions
 by it, Keras looks for a class ``jax.Array``, treescope for a class of jaxlib. Descriptions of layers show scalar types.
+Programs print tracers, as jax's tutorials do: under `grad` and `jvp` that shows their values.
 """
 
 from __future__ import annotations
 
-from phlox import Array, Ref, ShapeDtypeStruct, custom_jvp, custom_vjp, errors, numpy
+from collections.abc import Callable
+from typing import Any
+
+from phlox import Array, Ref, ShapeDtypeStruct, custom_jvp, custom_vjp, errors, numpy, typeof
 from phlox.core import Tracer
 
-from .._core import ArrayImpl, BatchTracer, JaxprTrace, JaxprTracer, JVPTracer
+from .._core import ArrayImpl, BatchTracer, JaxprTrace, JaxprTracer, JVPTracer, TangentTrace
 
 #: class, module of JAX, name in it
 _CLASSES = (
@@ -34,13 +38,28 @@ _ERRORS = """
 """
 
 
+def _jvp_tracer_text(x: JVPTracer) -> str:
+    if isinstance(x.tangent, Tracer) and isinstance(x.tangent.owner, TangentTrace):
+        return f"GradTracer(primal={x.primal}, typeof(tangent)={x.tangent.aval.str_short(True)})"
+    return f"JVPTracer(primal={x.primal}, tangent={x.tangent})"
+
+
+_TEXTS: tuple[tuple[type, Callable[[Any], str]], ...] = (
+    (JaxprTracer, lambda x: f"JitTracer({x.aval})"),
+    (BatchTracer, lambda x: f"VmapTracer(aval={x.aval}, batched={typeof(x.value)})"),
+    (JVPTracer, _jvp_tracer_text),
+)
+
+
 def take_jax_names() -> None:
-    """Gives the classes that users of jax meet the module and the name that they have in jax."""
+    """Gives the classes that users of jax meet the module, the name and the text that they have in jax."""
     for cls, module, name in _CLASSES:
         cls.__module__, cls.__qualname__, cls.__name__ = module, name, name
     scalar_type = type(numpy.float32)
     for cls in vars(numpy).values():
         if isinstance(cls, scalar_type):
             cls.__module__ = "jax.numpy"
+    for tracer_class, text in _TEXTS:
+        tracer_class.__repr__ = text  # type: ignore[method-assign]
     for name in _ERRORS.split():
         getattr(errors, name).__module__ = "jax.errors"

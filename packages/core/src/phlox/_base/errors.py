@@ -32,7 +32,7 @@
     ├── MissingRuleError (NotImplementedError) a primitive or a custom function has no rule for this
     │   └── UndefinedRuleError (AttributeError) … because the custom function never got its rule
     ├── StaticArgumentError (ValueError)       static arguments that cannot be used as cache key
-    ├── CallbackError (RuntimeError)           a callback's results do not have the declared types
+    ├── CallbackError (JaxRuntimeError)        a callback's results do not have the declared types
     ├── EffectError (ValueError, NotImplementedError) an effect where it, or its order, is not possible
     ├── JAXTypeError (TypeError)               an invalid use of traced values or PRNG keys
     │   ├── UnexpectedTracerError              a traced value outlived its trace
@@ -45,7 +45,7 @@
     │   └── NonConcreteBooleanIndexError
     ├── InvalidValueError (FloatingPointError) a nan or an infinity, with the flags debug_nans and debug_infs
     ├── LeakedTracerError                      a traced value outlived its trace, with check_tracer_leaks
-    ├── TransferError (RuntimeError)           a transfer between host and devices that transfer_guard forbids
+    ├── TransferError (JaxRuntimeError)        a transfer between host and devices that transfer_guard forbids
     ├── RefusedError (RuntimeError)            a call that a flag forbids, a second profile, record in a trace
     ├── IndexingError (IndexError, TypeError)   an invalid index
     ├── RefError (ValueError)                  an invalid use of a reference
@@ -402,7 +402,7 @@ class StaticArgumentError(PhloxError, ValueError):
     """
 
 
-class CallbackError(PhloxError, RuntimeError):
+class CallbackError(PhloxError, native.JaxRuntimeError):  # type: ignore[misc]
     """A Python callback returned values of other types than declared. Attributes: expected, got."""
 
 
@@ -495,7 +495,7 @@ class LeakedTracerError(PhloxError):
     """
 
 
-class TransferError(PhloxError, RuntimeError):
+class TransferError(PhloxError, native.JaxRuntimeError):  # type: ignore[misc]
     """A transfer between host and devices, or between devices, is forbidden by the flags `transfer_guard_*`.
 
     Fix: make the transfer explicit, with ``device_put`` or ``device_get``.

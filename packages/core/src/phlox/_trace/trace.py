@@ -255,6 +255,9 @@ class Tracer(ArrayBase):
     def __deepcopy__(self, _memo: Any) -> Tracer:
         return self
 
+    def __reduce__(self) -> NoReturn:
+        self._refuse(errors.ConcretizationTypeError, "Pickling", "pickle what the function returns")
+
     @property
     def sharding(self) -> NoReturn:
         """Raises `AttributeError`: a tracer has no sharding, which is decided at compilation."""

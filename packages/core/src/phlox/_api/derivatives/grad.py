@@ -32,6 +32,8 @@ Argnums = int | Sequence[int]
 
 def _choose(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwargs: Any) -> tuple[Any, list[Any]]:
     """`fun` as a function of only the arguments `argnums`, and those arguments."""
+    if argnums is None:
+        raise ArgumentError("argnums must be an int or a sequence of ints, got None", instead="argnums=0")
     numbers = arguments.as_ints(argnums, "argnums")
     if not all(-len(args) <= n < len(args) for n in numbers):
         needed = max(n + 1 if n >= 0 else -n for n in numbers)
