@@ -1,7 +1,6 @@
 """``phlox.sharding``: meshes and shardings, the distribution of arrays over devices, as in ``jax.sharding``."""
 
 from ._api.devices.axis_types import (
-    AbstractDevice as AbstractDevice,
     ManualAxisType as ManualAxisType,
     auto_axes as auto_axes,
     explicit_axes as explicit_axes,
@@ -15,7 +14,12 @@ from ._api.devices.meshes import (
 )
 from ._api.devices.shard_map import Infer as Infer
 from ._base.public_names import publish as _publish
-from ._xla.mesh import AbstractMesh as AbstractMesh, AxisType as AxisType, Mesh as Mesh
+from ._xla.mesh import (
+    AbstractDevice as AbstractDevice,
+    AbstractMesh as AbstractMesh,
+    AxisType as AxisType,
+    Mesh as Mesh,
+)
 from ._xla.partition_spec import PartitionSpec as PartitionSpec, UnreducedKind as UnreducedKind
 from ._xla.sharding import (
     NamedSharding as NamedSharding,

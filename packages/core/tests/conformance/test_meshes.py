@@ -347,7 +347,8 @@ def test_meshes_look_alike():
             assert m.sharding.get_abstract_mesh() == abstract
         assert m.sharding.make_single_device_sharding(m.devices()[2]).device_set == {m.devices()[2]}
         assert m.sharding.SingleDeviceSharding(m.devices()[2]) == m.sharding.make_single_device_sharding(m.devices()[2])
-        assert m.sharding.PartitionSpec is m.P and isinstance(m.NamedSharding(a, m.P("x")), m.sharding.Sharding)
+        mesh = m.make_mesh((4, 2), ("x", "y"))
+        assert m.sharding.PartitionSpec is m.P and isinstance(m.NamedSharding(mesh, m.P("x")), m.sharding.Sharding)
 
 
 def test_kinds_of_axes_and_devices():
@@ -365,6 +366,20 @@ def test_kinds_of_axes_and_devices():
                 m.sharding.ManualAxisType(unreduced_kind=kinds.max)
     mine, theirs = phlox.sharding.AbstractDevice("cpu", None, "cpu"), jax.sharding.AbstractDevice("cpu", None, "cpu")
     assert repr(mine) == repr(theirs)
+
+
+def test_the_devices_of_abstract_meshes():
+    for of_mesh in (
+        lambda m: m.abstract_mesh,
+        lambda m: m.abstract_mesh.update(axis_names=("j",)),
+        lambda m: m.abstract_mesh.abstract_device,
+        lambda m: m.abstract_mesh.abstract_device.platform,
+    ):
+        mine, theirs = (of_mesh(m.make_mesh((1,), ("i",))) for m in (phlox, jax))
+        assert repr(mine) == repr(theirs)
+    mesh = phlox.make_mesh((1,), ("i",))
+    assert mesh.abstract_mesh == phlox.sharding.AbstractMesh((1,), ("i",), mesh.axis_types)
+    assert phlox.sharding.Mesh(np.empty((), object), ()).abstract_mesh.abstract_device is None
 
 
 def test_processes():

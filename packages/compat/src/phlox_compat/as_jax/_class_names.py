@@ -60,6 +60,6 @@ def take_jax_names() -> None:
         if isinstance(cls, scalar_type):
             cls.__module__ = "jax.numpy"
     for tracer_class, text in _TEXTS:
-        tracer_class.__repr__ = text  # type: ignore[method-assign]
+        tracer_class.__repr__ = text  # type: ignore[assignment]
     for name in _ERRORS.split():
         getattr(errors, name).__module__ = "jax.errors"

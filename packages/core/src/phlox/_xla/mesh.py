@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
+import functools
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -115,8 +117,30 @@ def _types_for(names: tuple[Any, ...], axis_types: AxisType | Sequence[AxisType]
     return types
 
 
+@dataclass(frozen=True)
+class AbstractDevice:
+    """A description of a kind of device."""
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+    def __repr__(self) -> str:
+        return f"AbstractDevice({self.fields_text()})"
+
+    def fields_text(self) -> str:
+        """The fields as they are printed, also in an `AbstractMesh`."""
+        return f"device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform}"
+
+
+@functools.cache
+def _abstract_device(device: Any) -> AbstractDevice:
+    cores = {"tpu": "num_cores", "gpu": "core_count"}.get(device.platform)
+    return AbstractDevice(device.device_kind, getattr(device, cores, None) if cores else None, device.platform)
+
+
 class AbstractMesh(Axes):
-    """The axes of a mesh without its devices.
+    """The axes of a mesh without its devices. `abstract_device` describes these, and does not count in comparisons.
 
     >>> AbstractMesh((2, 4), ("data", "model")).shape_tuple
     (('data', 2), ('model', 4))
@@ -130,7 +154,7 @@ class AbstractMesh(Axes):
         axis_names: tuple[str, ...],
         axis_types: AxisType | tuple[AxisType, ...] | None = None,
         *,
-        abstract_device: Any = None,
+        abstract_device: AbstractDevice | None = None,
     ):
         self.axis_sizes = tuple(axis_sizes)
         self.axis_names = tuple(axis_names)
@@ -167,6 +191,12 @@ class AbstractMesh(Axes):
 
     def _key(self) -> tuple[Any, ...]:
         return self.axis_sizes, self.axis_names, self.axis_types
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if self.abstract_device is None else f"{text[:-1]}, {self.abstract_device.fields_text()})"
+
+    __repr__ = __str__
 
 
 class Mesh(Axes):
@@ -242,7 +272,8 @@ class Mesh(Axes):
     @property
     def abstract_mesh(self) -> AbstractMesh:
         """The axes without the devices."""
-        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
+        device = None if self.empty else _abstract_device(self.devices.flat[0])
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=device)
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
         """A copy with some attributes replaced."""

@@ -1,5 +1,5 @@
-"""`auto_axes` and `explicit_axes`, which change the types of mesh axes inside of a function, and classes of JAX that
-describe devices and mesh axes in types of arrays."""
+"""`auto_axes` and `explicit_axes`, which change the types of mesh axes inside of a function, and a class of JAX that
+describes mesh axes in types of arrays."""
 
 from __future__ import annotations
 
@@ -20,18 +20,6 @@ from ..._xla.partition_spec import PartitionSpec, UnreducedKind
 from ..._xla.sharding import NamedSharding
 from ..jit import arguments
 from .meshes import reshard
-
-
-@dataclass(frozen=True)
-class AbstractDevice:
-    """A description of a kind of device."""
-
-    device_kind: str
-    num_cores: int | None
-    platform: str
-
-    def __repr__(self) -> str:
-        return f"AbstractDevice(device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform})"
 
 
 @dataclass(frozen=True, kw_only=True)
