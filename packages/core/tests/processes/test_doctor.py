@@ -87,6 +87,9 @@ def test_variables_and_what_reads_them():
 
 def test_strict_settings_of_the_user_fail_no_check():
     _, done = report(
+        PHLOX_CHECKS="strict",
+        PHLOX_NO_EXECUTION="1",
+        PHLOX_NO_TRACING="1",
         PHLOX_TRANSFER_GUARD="disallow",
         PHLOX_NUMPY_RANK_PROMOTION="raise",
         PHLOX_NUMPY_DTYPE_PROMOTION="strict",

@@ -124,6 +124,21 @@ def attribute_of_static_self():
     model.scaled(1.0)
 
 
+def read_by_property():
+    class Schedule:
+        base = 1.0
+
+        @property
+        def rate(self):
+            return self.base * 2  # the line
+
+    schedule = Schedule()
+    f = phlox.jit(lambda x: x * schedule.rate)
+    f(1.0)
+    schedule.base = 2.0
+    f(1.0)
+
+
 def attribute_of_namespace():
     f = phlox.jit(lambda x: x * settings.scale)
     f(1.0)
@@ -273,6 +288,7 @@ TRAPS = {
     closed_over_array: "weights is another array now (f32[3])",
     attribute_of_self: "self.rate was 0.1 and is 0.2 now",
     attribute_of_static_self: "self.rate was 0.1 and is 0.2 now",
+    read_by_property: "self.base was 1.0 and is 2.0 now",
     attribute_of_namespace: "settings.scale was",
     item_of_dict: "params['rate'] was",
     parameters_as_global: "params['w'] is another array now",

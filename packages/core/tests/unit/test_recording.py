@@ -165,6 +165,10 @@ def test_the_answer_selects_a_leaf():
     assert "sqrt" in recording.why_nan("b").equation and "log" in recording.why_nan(0).equation
     with pytest.raises(OptionError, match=r"\['a'\], \['b'\]"):
         recording.why_nan("c")
+    assert "sqrt" in recording.why_nan(-1).equation
+    for number in (2, -3):
+        with pytest.raises(OptionError, match=f"has the number {number}"):
+            recording.why_nan(number)
 
 
 # -- why_zero

@@ -21,7 +21,8 @@ import numpy as np
 from ..._base.source import Location, is_users
 
 #: one step of a path: ("global", name), ("cell", name), ("attr", name), ("item", key), ("static", position or name),
-#: ("self", ""), ("function", ""), ("argument", position or name), ("default", name of the parameter)
+#: ("self", ""), ("function", ""), ("argument", position or name), ("default", name of the parameter),
+#: ("getter", name of a property), the function of the property
 Step = tuple[str, Any]
 Path = tuple[Step, ...]
 #: methods that change a list, dict, set or deque
@@ -212,6 +213,8 @@ def take(x: Any, step: Step, statics: Mapping[Any, Any]) -> Any:
         return x.__self__ if isinstance(x, MethodType) else MISSING
     if kind == "argument":
         return _argument(x, name)
+    if kind == "getter":
+        return _getter(x, name)
     if kind == "static":
         return statics.get(name, MISSING)
     if kind == "default":
@@ -255,6 +258,12 @@ def attribute(x: Any, name: str) -> Any:
         # Other descriptors are properties, which would run code of the user.
         return MISSING if hasattr(type(value), "__get__") and not isinstance(value, FunctionType) else value
     return MISSING
+
+
+def _getter(x: Any, name: str) -> Any:
+    """The function of the property `name` of an object; `MISSING` if it is none."""
+    member = next((vars(kind)[name] for kind in type(x).__mro__ if name in vars(kind)), None)
+    return member.fget if type(member) is property else MISSING
 
 
 def _item(x: Any, key: Any) -> Any:
@@ -413,8 +422,11 @@ class Reader:
             if last:
                 return
             step = chain.steps[i]
-            x = take(x, step, self.statics)
+            owner, x = x, take(x, step, self.statics)
             if x is MISSING:
+                # The value of a property is not known, but what its function reads is.
+                if step[0] == "attr" and (getter := _getter(owner, step[1])) is not MISSING:
+                    self._function(getter, (*path, ("getter", step[1])), {0: (path, owner)}, depth + 1)
                 return
             path = (*path, step)
             text += f".{step[1]}" if step[0] == "attr" else f"[{step[1]!r}]"

@@ -94,12 +94,13 @@ class Recording:
         leaves = list(zip(self.paths, self.section.outputs, strict=True))
         if path is None:
             return leaves
-        if isinstance(path, int):
+        if isinstance(path, int) and -len(leaves) <= path < len(leaves):
             return [leaves[path]]
-        chosen = [leaf for leaf in leaves if path in leaf[0]]
+        chosen = [] if isinstance(path, int) else [leaf for leaf in leaves if path in leaf[0]]
         if not chosen:
+            what = f"has the number {path}" if isinstance(path, int) else f"has a path with {path!r}"
             raise OptionError(
-                f"no leaf of the result has a path with {path!r}; the paths are {', '.join(self.paths) or 'none'}",
+                f"no leaf of the result {what}; the paths are {', '.join(self.paths) or 'none'}",
                 instead="one of these paths, the number of a leaf, or None for all",
             )
         return chosen
