@@ -583,13 +583,12 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     """A matrix with ones on and below a diagonal, and zeros above it (as ``numpy.tri``).
 
     Args:
-      dtype: dtype of the elements; by default float32.
+      dtype: dtype of the elements; by default float32, in 64-bit mode float64.
 
     >>> tri(2)
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
     rows, columns = _lengths("tri", (N, N if M is None else M))
-    # float32 in 64-bit mode too, as in JAX
-    out_dtype = dtypes.float32 if dtype is None else dtypes.user_dtype(dtype, "tri")
+    out_dtype = dtypes.user_dtype(float if dtype is None else dtype, "tri")
     return _diagonal_mask(rows=rows, columns=columns, k=_diagonal("tri", k), dtype=out_dtype, is_below=True)
