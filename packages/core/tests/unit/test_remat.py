@@ -51,6 +51,23 @@ def test_in_a_jitted_function_only_what_is_read_again_is_kept(capsys):
     assert saved(capsys, rows, X) == ["f32[3] output of scan"] * len(kept)
 
 
+def test_branches_share_what_is_kept(capsys):
+    """A value that its branch does not read again takes no place that another branch needs."""
+
+    def exponential(x):
+        y = jnp.exp(jnp.sin(x))
+        return jnp.tanh(y @ y) * y
+
+    def cubic(x):
+        y = jnp.sin(x @ x) @ x
+        return (y @ y) @ x
+
+    f = checkpoint(
+        lambda x: lax.cond(x[0, 0] > 0, exponential, cubic, x), policy=checkpoint_policies.everything_saveable
+    )
+    assert saved(capsys, f, jnp.ones((3, 3))).count("f32[3,3] output of cond") == 4
+
+
 def test_a_deep_network_takes_less_memory():
     weights = np.stack([np.eye(64, dtype=np.float32)] * 40)
 

@@ -154,7 +154,8 @@ class PolymorphicProgram:
             return
         for fact in scope.not_negative:
             least = evaluated(fact, values)
-            if isinstance(least, int) and least < 0:
+            # In another exported function this is a comparison of symbolic lengths, which may raise.
+            if not least >= 0:
                 raise self._refused(f"The constraint '{fact} >= 0' does not hold")
         for term, right in scope.equal.items():
             left = SymbolicDim({term: 1}, scope)
@@ -170,8 +171,8 @@ class PolymorphicProgram:
         value, rest = divmod(n - (dim - factor * variable(name, dim.scope)), factor)
         if rest != 0:
             raise self._refused(f"Division had remainder {rest} when computing the value of '{name}' from {where}")
-        # As in JAX, the length of an axis that has a name is at least 1.
-        if isinstance(value, int) and value < 1:
+        # As in JAX, the length of an axis that has a name is at least 1. A symbolic value that may be less raises here.
+        if not value >= 1:
             raise self._refused(
                 f"Expected value >= 1 for dimension variable '{name}', which {where} (= {n}) makes {value}"
             )

@@ -14,7 +14,7 @@ from ..._base import config
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import ordered, refuse_io
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, effects_inside, memoized
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, effects_inside, memoized, narrowed, only, without
 from ..._ir.key_uses import KeyUses, joined_masks
 from ..._trace.axes import axis_env, tracked_axes
 from ..._trace.interpret import eval_jaxpr
@@ -291,15 +291,34 @@ def _cond_steps(index: Any, *operands: Any, branches: Branches, batching: Batchi
 
 def _cond_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
     divided = [divide(branch, policy) for branch in eqn.params["branches"]]
+    # A result that all branches save is passed to the second half as it is.
+    results = [d.forward.jaxpr.outvars[: len(eqn.outvars)] for d in divided]
+    missing = [any(v not in d.residuals for v, d in zip(vs, divided, strict=True)) for vs in zip(*results, strict=True)]
+    divided = [_for_results(d, missing) for d in divided]
     slots, slot_indices = _slots([[v.aval for v in d.residuals] for d in divided])
     residual_vars = [Var(aval) for aval in slots]
     forward = tuple(_with_slots(d.forward, slots, indices) for d, indices in zip(divided, slot_indices, strict=True))
     recompute = tuple(_from_slots(d, slots, indices) for d, indices in zip(divided, slot_indices, strict=True))
     return (
         eqn.replace(outvars=[*eqn.outvars, *residual_vars], params={**eqn.params, "branches": forward}),
-        eqn.replace(invars=[*eqn.invars, *residual_vars], params={**eqn.params, "branches": recompute}),
-        residual_vars,
+        eqn.replace(
+            invars=[*eqn.invars, *residual_vars],
+            outvars=only(eqn.outvars, missing),
+            params={**eqn.params, "branches": recompute},
+        ),
+        [*without(eqn.outvars, missing), *residual_vars],
     )
+
+
+def _for_results(divided: Divided, missing: Sequence[bool]) -> Divided:
+    """The halves of a branch, of which the second computes the results that are `missing`.
+
+    Saved values that it does not read are left out: they would occupy slots that other branches read."""
+    forward, inputs = divided.forward, len(divided.forward.in_avals)
+    recompute, read = narrowed(divided.recompute, missing, [i < inputs for i in range(inputs + len(divided.residuals))])
+    saved = only(divided.residuals, read[inputs:])
+    outvars = [*forward.jaxpr.outvars[: len(missing)], *saved]
+    return Divided(forward.replace(jaxpr=forward.jaxpr.replace(outvars=outvars)), recompute, saved)
 
 
 def _from_slots(divided: Divided, slots: Sequence[ShapedArray], branch_slots: Sequence[int]) -> ClosedJaxpr:
