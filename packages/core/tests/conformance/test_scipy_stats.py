@@ -242,6 +242,9 @@ def test_strict_flags_concern_only_the_expressions_of_users():
 def test_policies_of_nan():
     with pytest.raises(phlox.errors.UnsupportedError, match="sem: nan_policy='raise' depends on values"):
         phlox.scipy.stats.sem(_data(3), nan_policy="raise")
+    for policy in ("propagate", "omit"):
+        with pytest.raises(phlox.errors.AxisError, match="sem: axis 2"):
+            phlox.scipy.stats.sem(_data(3), axis=2, nan_policy=policy)
 
 
 def test_derivatives_of_vonmises_by_its_concentration():

@@ -114,7 +114,8 @@ def _pairs_jvp(indices: range, primals: Any, tangents: Any) -> tuple[Any, Any]:
     change, dw = _changes(v, *tangents[:2])
     # A vector turns towards all others, also those that are not selected.
     n = type_of(v).shape[0]
-    all_w, all_v = _pairs(range(n), *primals[:3], random.clone(primals[3]))
+    d, e, tol, key = primals
+    all_w, all_v = _pairs(range(n), d, e, tol, random.clone(key))
     gap = w - all_w[:, None]
     turns = (gap != 0) & (np.arange(n)[:, None] != np.asarray(indices))
     parts = jnp.where(turns, product(adjoint(all_v), change) / jnp.where(turns, gap, 1), 0)

@@ -34,7 +34,7 @@ def at_least_single(function: str, *args: Any) -> tuple[list[Array], Any]:
 
 def single_or_double(function: str, x: Any) -> Array:
     """The operand as an array without weak type. Raises `DtypeError` unless it is float32 or float64."""
-    x = jnp.asarray(*listed(function, x))
+    x = jnp.asarray(listed(function, x)[0])
     if x.dtype not in (np.float32, np.float64):
         raise DtypeError(f"{function} takes float32 or float64, got {type_of(x).short}")
     return x

@@ -180,8 +180,9 @@ def sem(
     """
     (x,) = promote_inexact(*check("sem", a))
     _check_nan_policy("sem", nan_policy, "propagate", "omit")
+    axis = None if axis is None else canonical_axis(axis, type_of(x).ndim, "sem")
     if nan_policy == "propagate":
-        size = type_of(x).size if axis is None else type_of(x).shape[canonical_axis(axis, type_of(x).ndim, "sem")]
+        size = type_of(x).size if axis is None else type_of(x).shape[axis]
         out = jnp.std(x, axis, ddof=ddof, keepdims=keepdims)
         root = jnp.sqrt(size.as_value()) if is_symbolic(size) else np.sqrt(size)
         return out / root.astype(type_of(out).dtype)
