@@ -110,7 +110,8 @@ def _var(
     freedom = e.sub(_count(a, axes, where, real, keepdims), to_dtype(ddof, real))
     quotient = e.div(sum_as(squares, axes, real, keepdims, where=where), freedom)
     # No more observations than `ddof`: nan, where the quotient may be infinite or negative.
-    quotient = select_elements(logic.gt(freedom, to_dtype(0, real)), to_dtype(quotient, dtype), to_dtype(np.nan, dtype))
+    nothing = to_dtype(np.nan, dtype) if dtypes.is_inexact(dtype) else np.nan
+    quotient = select_elements(logic.gt(freedom, to_dtype(0, real)), to_dtype(quotient, dtype), nothing)
     return e.sqrt(quotient) if root else quotient
 
 
