@@ -414,7 +414,8 @@ class Step:
 def _copied(x: Any) -> Any:
     """A copy of an array, or of a number, whose weak type would make the second step another program."""
     copy = jnp.copy(x)
-    return copy.astype(copy.dtype) if copy.weak_type else copy
+    # The programs of the examples also run on jax, whose arrays of keys have no such attribute.
+    return copy.astype(copy.dtype) if getattr(copy, "weak_type", False) else copy
 
 
 def _global_norm(tree: Any) -> Any:
