@@ -172,7 +172,7 @@ def sequence(function: str, name: str, values: Iterable[Any]) -> tuple[Any, ...]
     except TypeError:
         raise ArgumentError(
             f"{function}: {name} must be a sequence, got {values!r:.60} of type {type(values).__name__}",
-            instead=f"{name}=({values!r:.60},)",
+            instead=f"{name}=({values!r:.60},)" if hasattr(values, "__index__") else "a tuple",
             argument=name,
             value=values,
         ) from None

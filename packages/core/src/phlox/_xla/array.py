@@ -22,8 +22,16 @@ from .array_exchange import Exchange
 from .devices import Device, client, default_device
 from .import_guard import no_jax
 from .partition_spec import PartitionSpec
-from .placement import Placement, aval_of, context_mesh, is_committed, placement_for, sharding_of
-from .sharding import NamedSharding, Sharding, one_device_in, sharding_of_buffer, single_device
+from .placement import (
+    Placement,
+    aval_of,
+    context_mesh,
+    is_committed,
+    placement_for,
+    sharding_of,
+    sharding_of_buffer,
+)
+from .sharding import NamedSharding, Sharding, one_device_in, single_device
 
 if TYPE_CHECKING:
     from .layout import Format

@@ -15,7 +15,8 @@ from .._base import source
 from .._base.errors import OutOfMemoryError
 from .._base.native import native
 from .devices import client
-from .sharding import sharding_of_buffer, type_with_sharding
+from .placement import sharding_of_buffer
+from .sharding import type_with_sharding
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 #: how many groups of arrays an error names

@@ -5,11 +5,21 @@ Placements are interned, as avals are, so that they hash and compare by address.
 
 from __future__ import annotations
 
+from typing import Any
+
 from .._base import config
 from .._base.interning import Interned
 from .._ir.avals import ShapedArray
 from .mesh import Mesh
-from .sharding import NamedSharding, Sharding, default_sharding, interned, type_with_sharding
+from .sharding import (
+    NamedSharding,
+    NativeSharding,
+    Sharding,
+    default_sharding,
+    interned,
+    single_device,
+    type_with_sharding,
+)
 
 
 class Placed:
@@ -74,6 +84,18 @@ def aval_of(placement: Placement) -> ShapedArray:
 def sharding_of(placement: Placement) -> Sharding:
     """The sharding of arrays with this placement."""
     return default_sharding() if type(placement) is ShapedArray else placement.sharding
+
+
+def sharding_of_buffer(buf: Any) -> Sharding | None:
+    """The sharding of a buffer, as users see it; None for buffers that are not phlox's.
+
+    Those of the real jax have its own types. If phlox stands in the place of jax, jaxlib takes the types of copies on
+    the host, which it makes by itself, from the modules of phlox, and their shardings are public ones.
+    """
+    placed = buf._sharding
+    if type(buf.aval) is not ShapedArray or isinstance(placed, Sharding):
+        return None
+    return placed.public if isinstance(placed, NativeSharding) else single_device(placed._devices[0])
 
 
 def is_committed(placement: Placement) -> bool:

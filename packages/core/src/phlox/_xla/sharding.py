@@ -527,18 +527,6 @@ def single_device(device: Device) -> SingleDeviceSharding:
     return _single.setdefault(device, SingleDeviceSharding(device)) if sharding is None else sharding
 
 
-def sharding_of_buffer(buf: Any) -> Sharding | None:
-    """The sharding of a buffer, as users see it; None for buffers that are not phlox's.
-
-    Those of the real jax have its own types. If phlox stands in the place of jax, jaxlib takes the types of copies on
-    the host, which it makes by itself, from the modules of phlox, and their shardings are public ones.
-    """
-    placed = buf._sharding
-    if type(buf.aval) is not ShapedArray or isinstance(placed, Sharding):
-        return None
-    return placed.public if isinstance(placed, NativeSharding) else single_device(placed._devices[0])
-
-
 def one_device_in(device: Device, kind: str | None) -> SingleDeviceSharding:
     """The `SingleDeviceSharding` of `device` in memory of this kind; None for its default."""
     return single_device(device) if kind is None else SingleDeviceSharding(device, memory_kind=kind)

@@ -154,6 +154,7 @@ Precision = _dot.Precision
 DotAlgorithm = _algorithms.DotAlgorithm
 DotAlgorithmPreset = _algorithms.DotAlgorithmPreset
 DotDimensionNumbers = _dot.DotDimensionNumbers
+# The one of `_ops.linalg.dot` is a text, since programs that name no algorithm do not import them.
 PrecisionLike = (
     str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset | None
 )

@@ -1,13 +1,16 @@
-"""Further forms of the backward rules of `custom_vjp`: with accumulators, with rematerialization."""
+"""Further forms of the rules of `custom_vjp`: with accumulators, with rematerialization, as one operation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._base import pytree
 from ..._base.wrapping import wraps
 from ..._ir.avals import ShapedArray
+from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
+from ..._ops.control.remat_opt import remat_opt
+from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add, instantiate
 from .symbolic import CustomVJPPrimal
@@ -95,3 +98,31 @@ def with_recomputation(fwd: Callable[..., Any], rem: Callable[..., Any]) -> Call
         return out, rem(residuals, *args)[1]
 
     return forward
+
+
+def as_one_operation(forward: Callable[..., Any], fun: ClosedJaxpr, fun_consts: Sequence[Any]) -> Callable[..., Any]:
+    """The forward rule as one operation, which is replaced by `fun` where the residuals are not used."""
+
+    def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:
+        form = None
+
+        def flat(*xs: Any) -> list[Any]:
+            nonlocal form
+            outs, residuals, form = forward(xs, perturbed)
+            return [*outs, *residuals]
+
+        jaxpr, consts = stage(flat, [typeof(x) for x in primals], name=fun.jaxpr.name)
+        results = remat_opt.bind(
+            *fun_consts,
+            *consts,
+            *primals,
+            fwd_jaxpr=ClosedJaxpr(hoist_consts(jaxpr)),
+            fun_jaxpr=fun,
+            # Constants of the function come first, for the case in which it takes the place of the rule.
+            num_fun_consts=len(fun_consts),
+            num_consts=len(consts),
+        )
+        count = len(fun.out_avals)
+        return results[:count], results[count:], form
+
+    return run

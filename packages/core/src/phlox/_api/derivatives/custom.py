@@ -18,7 +18,6 @@ from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
 from ..._ir.primitive import Primitive, current_trace
 from ..._ops.control.custom import Rule, closes_over, custom_jvp_call, custom_vjp_call, custom_vjp_forward
-from ..._ops.control.remat_opt import remat_opt
 from ..._ops.elementwise.arithmetic import stop_gradient
 from ..._trace.partial_evaluation import runs_at_once
 from ..._trace.staging import stage
@@ -531,7 +530,9 @@ class custom_vjp(_Custom[P, R]):
     ) -> list[Any]:
         fwd, bwd = self._rules(args, leaves, in_tree, expected)
         if self.optimize_remat:
-            fwd = fwd._replace(call=_optimized(fwd.call, closed, consts))
+            from .backward_rules import as_one_operation
+
+            fwd = fwd._replace(call=as_one_operation(fwd.call, closed, consts))
         return _bind_call(custom_vjp_call, [*consts, *leaves], closed, len(consts), fwd=fwd, bwd=bwd)
 
     def _flat_fwd(self, args: Sequence[Any], in_tree: Structure, expected: OutType) -> Callable[..., Any]:
@@ -582,31 +583,3 @@ class custom_vjp(_Custom[P, R]):
             return flat_cotangents(name, tuple(result), tuple(example), in_avals)
 
         return run
-
-
-def _optimized(forward: Callable[..., Any], fun: ClosedJaxpr, fun_consts: Sequence[Any]) -> Callable[..., Any]:
-    """The forward rule as one operation, which is replaced by `fun` where the residuals are not used."""
-
-    def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:
-        form = None
-
-        def flat(*xs: Any) -> list[Any]:
-            nonlocal form
-            outs, residuals, form = forward(xs, perturbed)
-            return [*outs, *residuals]
-
-        jaxpr, consts = stage(flat, [typeof(x) for x in primals], name=fun.jaxpr.name)
-        results = remat_opt.bind(
-            *fun_consts,
-            *consts,
-            *primals,
-            fwd_jaxpr=ClosedJaxpr(hoist_consts(jaxpr)),
-            fun_jaxpr=fun,
-            # Constants of the function come first, for the case in which it takes the place of the rule.
-            num_fun_consts=len(fun_consts),
-            num_consts=len(consts),
-        )
-        count = len(fun.out_avals)
-        return results[:count], results[count:], form
-
-    return run

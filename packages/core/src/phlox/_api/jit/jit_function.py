@@ -310,9 +310,7 @@ class JitFunction:
         # from outside.
         if cached is not None and not (retracing.get() and not self._is_ours):
             if cached.stale_values is not None and cached.stale_values.is_due():
-                cached.stale_values.check(
-                    self.fun, functools.partial(self._trace_anew, call, arguments.fun_name(self.fun))
-                )
+                cached.stale_values.check(self.fun, self._retracing(call))
             return cached
         name = arguments.fun_name(self.fun)
         if settings.no_tracing or settings.explain_cache_misses:
@@ -375,9 +373,7 @@ class JitFunction:
         entry.counter.renew()
         if entry.stale_values is not None:
             with self._with_checks():
-                entry.stale_values.check(
-                    self.fun, functools.partial(self._trace_anew, call, arguments.fun_name(self.fun))
-                )
+                entry.stale_values.check(self.fun, self._retracing(call))
 
     def _with_checks(self) -> AbstractContextManager[None]:
         """A context with the flag `checks` as the option of this name says."""
