@@ -70,6 +70,8 @@ NOT_DRAWN = {
     "one layout and few dtypes each, in test_lax_products": "lax.ragged_dot_general lax.scaled_dot",
     "which numbers it gives is open, in test_lax_windows": "lax.rng_uniform",
     "it has no result, in test_lax_compiler": "lax.dce_sink",
+    "of jax 0.12 and not of jax 0.10, in test_jax_0_12": "lax.log2 lax.one_minus_square lax.polynomial numpy.minmax "
+    "numpy.top_k",
     "an annotation": "lax.DotDimensionNumbers",
 }  # fmt: skip
 

@@ -315,3 +315,25 @@ def test_exact_powers_and_roots(dtype):
         for log in (phlox.numpy.log2, phlox.numpy.log10):
             points = np.asarray([np.inf, -np.inf, np.nan, 0, -0.0, -1], dtype)
             np.testing.assert_array_equal(log(points), [np.inf, np.nan, np.nan, -np.inf, -np.inf, np.nan])
+
+
+EIGHT_BITS = ["e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz"]
+
+
+@pytest.mark.parametrize("name", [f"float8_{name}" for name in EIGHT_BITS])
+def test_parts_of_all_numbers_of_8_bits(name):
+    """jax has (-0.00195, 10) for frexp(-1.75) in float8_e4m3fn, and nan for each spacing."""
+    dtype = getattr(phlox.numpy, name).dtype
+    x = np.arange(256, dtype=np.uint8).view(dtype)
+    wide = x.astype(np.float32)
+    mantissa, exponent = phlox.numpy.frexp(x)
+    expected, powers = np.frexp(wide)
+    assert (mantissa.dtype, exponent.dtype) == (dtype, np.int32)
+    np.testing.assert_array_equal(np.asarray(mantissa).astype(np.float32), expected)
+    np.testing.assert_array_equal(exponent, np.where(np.isfinite(wide), powers, 0))
+    with np.errstate(all="ignore"):
+        for power in (-40, -9, -3, 0, 1, 5, 40):
+            product = np.asarray(phlox.numpy.ldexp(x, power)).astype(np.float32)
+            np.testing.assert_array_equal(product, np.ldexp(wide, power).astype(dtype).astype(np.float32))
+        gap = np.asarray(phlox.numpy.spacing(x)).astype(np.float32)
+        np.testing.assert_array_equal(gap, np.spacing(x).astype(np.float32))

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+import phlox
 from conformance.harness import A, F, I, S, batches, both, call, gradients, row, rows, values, wide
 
 SHAPES = [
@@ -169,3 +170,11 @@ PADDED = {
 @pytest.mark.parametrize("name", PADDED)
 def test_pads(name):
     both(lambda m: PADDED[name](m.numpy))
+
+
+@pytest.mark.parametrize("order", ["A", "K"])
+def test_order_in_memory(order):
+    x = np.arange(24).reshape(2, 3, 4)
+    for a in (x, x.T, np.asfortranarray(x), x.transpose(1, 0, 2), x[:, ::2]):
+        np.testing.assert_array_equal(phlox.numpy.ravel(a, order), a.ravel(order))
+    np.testing.assert_array_equal(phlox.numpy.array(x).T.flatten(order), x.T.ravel())

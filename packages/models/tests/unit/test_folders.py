@@ -94,7 +94,9 @@ def test_wrong_configurations_are_refused(tmp_path, text, words):
     assert "instead" in str(error.value) or text == "[1]"
 
 
-def test_other_names_are_refused(tmp_path):
+def test_other_names_are_refused(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     for name, words in (
         (tmp_path / "none", "there is no folder"),
         (tmp_path, "has no config.json"),

@@ -46,11 +46,12 @@ def _gap(x: Any) -> Any:
     dtype = type_of(x).dtype
     if dtype == dtypes.float16:  # NumPy returns the distance to the next greater number
         return to_dtype(e.sub(e.nextafter(*broadcast_arrays(x, literal(x, np.inf))), x), dtype)
-    away = where(signbit(x), literal(x, -np.inf), literal(x, np.inf))
+    away = where(signbit(x), literal(x, dtypes.lowest(dtype)), literal(x, dtypes.highest(dtype)))
     gap = e.sub(e.nextafter(*broadcast_arrays(x, away)), x)
     # On processors that flush subnormal numbers to zero the difference would be zero.
     least = to_dtype(dtypes.finfo(dtype).smallest_subnormal, dtype)
-    return to_dtype(where(logic.eq(gap, literal(x, 0)), _with_sign(least, x), gap), dtype)
+    gap = where(logic.eq(gap, literal(x, 0)), _with_sign(least, x), gap)
+    return to_dtype(where(logic.eq(x, away), literal(x, np.nan), gap), dtype)
 
 
 def _logaddexp2(x: Any, y: Any) -> Any:
@@ -138,6 +139,11 @@ def _or_missing(chosen: Any, other: Any) -> Any:
 # --- mantissa and exponent ------------------------------------------------------------------------------
 
 
+def _scalable(x: Any) -> Any:
+    """`x`, as float32 if it is a float of 8 bits or less, whose powers of two are too few for `_powers_of_two`."""
+    return to_dtype(x, dtypes.float32) if dtypes.bits(type_of(x).dtype) <= 8 else x
+
+
 def _powers_of_two(x: Any, exponent: Any) -> Any:
     """``x * 2**exponent``, by three factors, so that no factor overflows or underflows unless the product does."""
     info = dtypes.finfo(type_of(x).dtype)
@@ -185,7 +191,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     if not is_kind(exponent, "u"):
         exponent = e.max_(exponent, literal(exponent, -limit))
     exponent = to_dtype(exponent, dtypes.int32)
-    return _powers_of_two(*broadcast_arrays(x1, exponent))
+    return to_dtype(_powers_of_two(*broadcast_arrays(_scalable(x1), exponent)), type_of(x1).dtype)
 
 
 @jit(inline=True)
@@ -208,6 +214,8 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     (Array(0.75, dtype=float32), Array(4, dtype=int32))
     """
     (x,) = _real_numbers("frexp", x)
+    given = type_of(x).dtype
+    x = _scalable(x)
     dtype = type_of(x).dtype
     info = dtypes.finfo(dtype)
     special = (x == 0) | isinf(x) | isnan(x)
@@ -222,7 +230,8 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     exponent = where(small, exponent - (info.nmant + 1), exponent)
     exponent = where(special, 0, exponent)
     # The mantissa is a product and not made of bits, which have no derivative.
-    return where(special, x, _powers_of_two(x, -exponent)), to_dtype(exponent, dtypes.int32)
+    mantissa = where(special, x, _powers_of_two(x, -exponent))
+    return to_dtype(mantissa, given), to_dtype(exponent, dtypes.int32)
 
 
 @jit(static_argnames="out", inline=True)

@@ -142,11 +142,11 @@ def reshape(
     a = check_one("reshape", a)
     old = type_of(a).shape
     new = _fill_in("reshape", as_shape(shape, "reshape"), old)
+    if order == "A":  # memory order; only NumPy arrays may have another one than "C"
+        order = "F" if isinstance(a, np.ndarray) and a.flags.fnc else "C"
     if order == "F":
         # Column-major order is row-major order of the reversed axes.
         return transpose(reshape(transpose(a), new[::-1]))
-    if order == "A":  # memory order; only NumPy arrays may have another one than "C"
-        order = "F" if isinstance(a, np.ndarray) and a.flags.fnc else "C"
     if order != "C":
         instead = "'C', 'F' or 'A'; the shape is one argument, (2, 3)"
         raise OptionError(f"reshape: order={order!r}", instead=instead)
@@ -159,7 +159,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
     Args:
       a: array of any dtype and shape.
       order: order in which elements are read: 'C' with the last axis index changing fastest, 'F' with the first; 'A' as
-        for `reshape`.
+        for `reshape`; 'K' is the order of NumPy arrays in memory, and 'C' of other arrays.
 
     Returns:
       A vector of the dtype of `a`.
@@ -172,6 +172,8 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
     Array([1., 1., 1., 1.], dtype=float32)
     """
     a = check_one("ravel", a)
+    if order == "K":
+        a, order = a.ravel("K") if isinstance(a, np.ndarray) else a, "C"
     if order not in ("C", "F"):
         return reshape(a, (type_of(a).size,), order)
     return ops.as_array_or_tracer(a) if type_of(a).ndim == 1 else _flat(a) if order == "C" else _flat_from_first(a)
