@@ -214,7 +214,7 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     (Array(0.75, dtype=float32), Array(4, dtype=int32))
     """
     (x,) = _real_numbers("frexp", x)
-    given = type_of(x).dtype
+    out_dtype = type_of(x).dtype
     x = _scalable(x)
     dtype = type_of(x).dtype
     info = dtypes.finfo(dtype)
@@ -231,7 +231,7 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     exponent = where(special, 0, exponent)
     # The mantissa is a product and not made of bits, which have no derivative.
     mantissa = where(special, x, _powers_of_two(x, -exponent))
-    return to_dtype(mantissa, given), to_dtype(exponent, dtypes.int32)
+    return to_dtype(mantissa, out_dtype), to_dtype(exponent, dtypes.int32)
 
 
 @jit(static_argnames="out", inline=True)
