@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
@@ -10,11 +11,13 @@ import numpy as np
 
 from .. import numpy as jnp, random
 from .._api.devices.out_sharding import OutSharding, lay_out
+from .._api.jit.jit import jit
 from .._base.docstrings import docs_from
 from .._base.errors import OptionError, ShapeError
 from .._base.public_names import publish
 from .._ir import dtypes
 from .._operands.checks import as_shape
+from .._ops.elementwise.error_functions import erf_inv
 from ..typing import Array, ArrayLike, DTypeLike, Key
 
 __all__ = [
@@ -137,9 +140,20 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Callable
 
     def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
         float_dtype = dtypes.float_dtype(dtype)
-        return lay_out("normal", random.normal(key, shape, float_dtype) * jnp.array(stddev, float_dtype), out_sharding)
+        drawn = _scaled_normal(key, as_shape(shape, "normal"), float_dtype, jnp.array(stddev, float_dtype))
+        return lay_out("normal", drawn, out_sharding)
 
     return init
+
+
+@functools.partial(jit, static_argnums=(1, 2))
+def _scaled_normal(key: Any, shape: tuple[int, ...], dtype: Any, scale: Any) -> Any:
+    """`random.normal` times `scale`, rounded as in JAX: the constant factors are multiplied first."""
+    if dtypes.kind(dtype) != "f":
+        return random.normal(key, shape, dtype) * scale
+    # The interval starts right above -1, where erf_inv is -inf.
+    low = np.nextafter(np.asarray(-1.0, dtype), np.asarray(0.0, dtype))
+    return jnp.array(np.sqrt(2), dtype) * scale * erf_inv(random.uniform(key, shape, dtype, low, 1))
 
 
 @docs_from(uniform)
@@ -262,7 +276,7 @@ def variance_scaling(
         if distribution in _IN_THE_PLANE and dtypes.kind(float_dtype) == "c":
             return _IN_THE_PLANE[distribution](key, shape, float_dtype) * jnp.sqrt(variance)
         if distribution == "normal":
-            return random.normal(key, shape, float_dtype) * jnp.sqrt(variance)
+            return _scaled_normal(key, shape, float_dtype, jnp.sqrt(variance))
         if distribution == "uniform":
             # The uniform distribution over [-1, 1) has the variance 1 / 3.
             return random.uniform(key, shape, float_dtype, -1) * jnp.sqrt(3 * variance)

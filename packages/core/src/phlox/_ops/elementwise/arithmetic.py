@@ -157,7 +157,14 @@ min_ = binary(
     operation="stablehlo.minimum",
 )
 
-nextafter = binary("nextafter", "chlo.next_after", accepts=FLOAT, nan_checked=False, unfused="operation")
+nextafter = binary(
+    "nextafter",
+    "chlo.next_after",
+    accepts=FLOAT,
+    tangents=(lambda t, x, y, out: t, ZERO),
+    nan_checked=False,
+    unfused="operation",
+)
 
 # --- rounding and sign ----------------------------------------------------------------------------------
 

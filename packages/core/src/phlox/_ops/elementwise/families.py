@@ -343,8 +343,8 @@ def binary(
       name: of the primitive.
       lower: the StableHLO operation by name, or a function ``(f, x, y, **params)`` that writes it; see `lowered_as`.
       accepts: kinds of dtypes that it takes, one letter each: `FLOAT`, `NUMBER`, `ANY` ...
-      tangents: for each operand a function ``(t, x, y, out)`` that is linear in its tangent `t`; `ZERO` for both when
-        there is nothing to differentiate. None: it cannot be differentiated.
+      tangents: for each operand a function ``(t, x, y, out)`` that is linear in its tangent `t`, or `ZERO` where the
+        result does not depend on it; `ZERO` alone for both. None: it cannot be differentiated.
       transpose: for each operand a function ``(ct, x, y)`` that gives its cotangent, or None where the operation is not
         linear in it.
       result: ``result(dtype)``, the dtype of the result; None for that of the operands.
@@ -426,7 +426,7 @@ def _binary_jvp(
             total = primitive_of().bind(*tangents, **params)
         elif rules is not ZERO:
             for t, rule in zip(tangents, rules, strict=True):
-                if type(t) is not Zero:
+                if type(t) is not Zero and rule is not ZERO:
                     # A rule may return `t` itself, which has the shape of its operand. The tangent has that of the
                     # result.
                     total = add(total, repeat_to(rule(t, x, y, out), aval.shape))

@@ -25,6 +25,7 @@ from ..._ir.sharding_types import whole
 from ..._trace.trace import typeof
 from ..._transform.array_operations import zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis
+from ..elementwise.arithmetic import add
 from ..elementwise.logic import or_, select_n
 from ..reductions.reduce import argmax, reduce_or
 from ..structure.shape import broadcast_in_dim, convert, reshape
@@ -141,9 +142,19 @@ class Error:
 
     def joined(self, other: Error, categories: Iterable[type[JaxException]]) -> Error:
         """This error if it has happened, else the other one, restricted to these categories."""
+        if not other._reports:
+            return self
+        # The other error's codes are of its staging. Here they follow those of the checks that have been evaluated.
+        first, last = min(other._reports), max(other._reports)
+        new, *_ = [next(_codes) for _ in range(first, last + 1)]
+        shift = new - first
         selection = set(categories)
-        chosen = {kind: state for kind, state in other._states.items() if kind.category in selection}
-        return self._joined(chosen, other._reports)
+        chosen = {
+            kind: State(state.happened, add(state.code, dtypes.int32.type(shift)), state.payload)
+            for kind, state in other._states.items()
+            if kind.category in selection
+        }
+        return self._joined(chosen, {code + shift: report for code, report in other._reports.items()})
 
     def _joined(self, states: dict[Kind, State], reports: dict[int, Report]) -> Error:
         result = dict(self._states)

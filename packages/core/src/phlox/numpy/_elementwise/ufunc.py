@@ -284,7 +284,7 @@ class ufunc:
           a: array with at least one axis.
           indices: vector of integers, the indices along `axis` at which runs begin.
           axis: the axis to reduce along.
-          dtype: makes no difference where a loop reduces.
+          dtype: dtype to which `a` is converted first; None keeps it.
           out: not supported, must be None: arrays cannot be changed in place.
 
         Returns:
@@ -302,11 +302,12 @@ class ufunc:
         method = self._methods["reduceat"]
         if method is not None:
             return method(a, indices, axis=axis, dtype=dtype)
+        out_dtype = dtypes.optional_dtype(dtype, name)
         if axis is None or isinstance(axis, tuple | list):
             raise OptionError(f"{name}: axis={axis}", instead="one axis")
         if not type_of(a).ndim or type_of(indices).ndim != 1:
             raise ShapeError(f"{name}: {type_of(a).short} in runs that begin at {type_of(indices).short}")
-        return _reduceat(a, indices, function=self, axis=axis)
+        return _reduceat(a, indices, function=self, axis=axis, dtype=out_dtype)
 
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
         """The function of every element of `A` with every element of `B` (as ``numpy.ufunc.outer``).
@@ -469,11 +470,11 @@ def _at(arrays: Any, a: Any, *b: Any, function: ufunc, slices: Any) -> Any:
     return fori_loop(0, count, step, a)
 
 
-@functools.partial(jit, static_argnames=("function", "axis"))
-def _reduceat(a: Any, indices: Any, function: ufunc, axis: int) -> Any:
+@functools.partial(jit, static_argnames=("function", "axis", "dtype"))
+def _reduceat(a: Any, indices: Any, function: ufunc, axis: int, dtype: Any) -> Any:
     from ...lax import fori_loop  # here, as `phlox.numpy` does not wait for lax
 
-    a, indices = asarray(a), asarray(indices)
+    a, indices = asarray(a, dtype), asarray(indices)
     axis = canonical_axis(axis, a.ndim, function.__name__)
     length = a.shape[axis]
     ends = concatenate([indices[1:], asarray([length], indices.dtype)])

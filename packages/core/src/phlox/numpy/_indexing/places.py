@@ -88,7 +88,8 @@ def nonzero(
     for i, (n, fill) in enumerate(zip(shape, fills, strict=True)):
         # Axes without elements must not divide by 0.
         below = int(np.prod(shape[i + 1 :], dtype=int))
-        out.append(select_elements(missing, fill, remainder(flat // max(below, 1), max(n, 1))))
+        indices = select_elements(missing, fill, remainder(flat // max(below, 1), max(n, 1)))
+        out.append(to_dtype(indices, type_of(indices).dtype))  # no weak type, of floats either
     return tuple(out)
 
 
