@@ -131,8 +131,9 @@ def same_kind(mine, theirs, what):
     if theirs is None:
         raise AssertionError(f"{what}: jax accepts what is refused: {mine!r}") from mine
     is_accident = isinstance(theirs, ZeroDivisionError) or str(theirs) == "list index out of range"
-    if is_accident and isinstance(mine, phlox.errors.PhloxError):
-        return  # in the code of jax, where phlox says what is wrong
+    is_late = jax.__version_info__ < (0, 12) and "Unsupported dtype" in str(theirs)
+    if (is_accident or is_late) and isinstance(mine, phlox.errors.PhloxError):
+        return  # in the code of jax, or when it lowers, where phlox says what is wrong
     kinds = tuple(
         c for c in type(theirs).__mro__ if c.__module__ == "builtins" and c not in (Exception, BaseException, object)
     )

@@ -8,9 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 
-from .._ir import dtypes
 from .._ir.avals import ShapedArray
-from .lapack import letter
 from .matrix_calls import Attribute, matrix_call
 from .platforms import platform_of
 from .text import Function, Value
@@ -31,12 +29,7 @@ def cuda_call(
     column_major: bool = True,
     **attributes: Attribute,
 ) -> list[Value]:
-    """Adds the call of a target of the plugin, such as ``cusolver_getrf_ffi``; see `matrix_call`.
-
-    Raises `UnsupportedError` for floats that the libraries have no routines for.
-    """
-    if dtypes.kind(operands[0].aval.dtype) in "fc":
-        letter(operands[0].aval)
+    """Adds the call of a target of the plugin, such as ``cusolver_getrf_ffi``; see `matrix_call`."""
     if target.startswith("cuhybrid_"):
         _load_hybrid()
     return matrix_call(f, target, operands, outs, aliases=aliases, attributes=attributes, column_major=column_major)

@@ -15,7 +15,8 @@ from .matrix_calls import Attribute, matrix_call
 from .platforms import platform_of
 from .text import Function, Value
 
-_LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+#: LAPACK's letter for each element type that it has routines for
+LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
 def load_for(targets: Iterable[str]) -> None:
@@ -54,7 +55,7 @@ def lapack(
     `routine` is its name without the letter of the element type. Attributes are bools, 32-bit integers, or letters. The
     arrays with the most axes are stacks of matrices, and have Fortran's column-major layout; the others are row-major.
     """
-    target = f"lapack_{letter(operands[0].aval)}{routine}_ffi"
+    target = f"lapack_{LETTERS[operands[0].aval.dtype.name]}{routine}_ffi"
     _need_cpu(f, routine)
     _load()
     return matrix_call(f, target, operands, outs, aliases=aliases, attributes=attributes)
@@ -62,8 +63,6 @@ def lapack(
 
 def perturbed_tridiagonal_solve(f: Function, operands: Sequence[Value]) -> Value:
     """Adds the call of jaxlib's own solver of tridiagonal systems, which moves small pivots away from zero."""
-    # Called for its error alone: one target serves all element types.
-    letter(operands[0].aval)
     _need_cpu(f, "tridiagonal_solve")
     _load()
     outs = [operands[-1].aval]
@@ -78,23 +77,6 @@ def _need_cpu(f: Function, routine: str) -> None:
             instead="phlox.device_put(x, phlox.devices('cpu')[0])",
             platform=platform,
         )
-
-
-def has_routines(aval: ShapedArray) -> bool:
-    """Whether LAPACK has routines for this element type."""
-    return aval.dtype.name in _LETTERS
-
-
-def letter(aval: ShapedArray) -> str:
-    """LAPACK's letter for an element type. Raises `UnsupportedError` if LAPACK has no routines for the type."""
-    type_letter = _LETTERS.get(aval.dtype.name)
-    if type_letter is None:
-        raise UnsupportedError(
-            f"linear algebra of {aval.short}: Unsupported dtype {aval.dtype.name}; "
-            f"there are routines for {', '.join(_LETTERS)}",
-            instead="x.astype('float32')",
-        )
-    return type_letter
 
 
 def symmetric(aval: ShapedArray) -> str:

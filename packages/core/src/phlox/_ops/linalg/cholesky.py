@@ -107,7 +107,7 @@ def _update(r: Any, w: Any) -> Any:
 
 
 cholesky_update = linalg(
-    "cholesky_update", ranks=(2, 1), result=_update_result, lower=lowered_as(_update), kinds=(FLOAT, FLOAT)
+    "cholesky_update", ranks=(2, 1), result=_update_result, lower=lowered_as(_update), kinds=(FLOAT, FLOAT), narrow=True
 )
 
 
@@ -132,5 +132,6 @@ symmetric_product = linalg(
     result=_symmetric_result,
     lower=lowered_as(_symmetric),
     kinds=(FLOAT, FLOAT),
+    narrow=True,
     pad=symmetric_product_pad,
 )

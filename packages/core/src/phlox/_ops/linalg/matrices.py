@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._base.errors import ShapeError
+from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic, min_dim, value_of
@@ -21,6 +21,7 @@ from ..._transform.array_operations import move_axis
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.sharding_types import with_reductions
 from ..._transform.spectra import Decomposition, Followed, Slope, Spectrum, Vectors
+from ..._xla.lapack import LETTERS
 from ..control.scan import scan
 from ..elementwise.arithmetic import abs_, add, conj, div, mul, real, sqrt, stop_gradient, sub
 from ..elementwise.families import INEXACT, check_kind, literal, same_dtype
@@ -47,6 +48,7 @@ def linalg(
     lower: Callable[..., Any],
     many: bool = False,
     kinds: Sequence[str] | None = None,
+    narrow: bool = False,
     jvp: Callable[..., Any] | None = None,
     transpose: Callable[..., Any] | None = None,
     batch: Callable[..., Any] | None = None,
@@ -60,6 +62,7 @@ def linalg(
       ranks: the rank of each operand without the batch axes, which all operands share.
       result: ``result(dtype, *shapes, **params)`` for one element of the stack; it raises `ShapeError`.
       kinds: kinds of dtypes for each operand; by default all operands have one inexact dtype.
+      narrow: whether it takes floats that LAPACK has no routines for, such as float16.
       batch: the batching rule, if the mapped axis should not become one more batch axis.
       decomposes: see `Primitive`.
       sharding: how results are split, if other axes than those of the stack may be.
@@ -70,6 +73,8 @@ def linalg(
         stack = _stack(name, avals, ranks)
         for i, aval in enumerate(avals):
             check_kind(name, aval, INEXACT if kinds is None else kinds[i], i)
+            if not narrow and dtypes.is_inexact(aval.dtype):
+                _check_routines(name, aval, i)
         dtype = same_dtype(name, avals) if kinds is None else avals[0].dtype
         weak = all(a.weak_type for a in avals)
         cores = [a.shape[a.ndim - r :] for a, r in zip(avals, ranks, strict=True)]
@@ -94,6 +99,17 @@ def linalg(
         nan_checked=True,
     )
     return primitive
+
+
+def _check_routines(name: str, aval: ShapedArray, position: int) -> None:
+    if aval.dtype.name not in LETTERS:
+        raise DtypeError(
+            f"{name} does not accept dtype {aval.dtype.name} at position {position}, got {aval.short}: "
+            f"there are routines for {', '.join(LETTERS)}",
+            instead="x.astype('float32')",
+            primitive=name,
+            aval=aval,
+        )
 
 
 def _stack(name: str, avals: Sequence[ShapedArray], ranks: Sequence[int]) -> Shape:

@@ -14,7 +14,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add, zero_tangent
 from ..._transform.batch import BatchAxis, Dim
 from ..._xla.cuda_calls import is_cuda
-from ..._xla.lapack import has_routines, lapack
+from ..._xla.lapack import LETTERS, lapack
 from ..._xla.text import Function, Value, flag
 from ..elementwise.arithmetic import neg
 from .matrices import (
@@ -54,7 +54,7 @@ def _lower(
         # LAPACK and XLA conjugate together with a transposition only.
         a = f.op("chlo.conj", [a], a.aval)
     # XLA calls cuBLAS on GPUs, and writes out the substitution for narrow floats.
-    if is_cuda(f) or not has_routines(a.aval):
+    if is_cuda(f) or a.aval.dtype.name not in LETTERS:
         how = ("ADJOINT" if conjugate_a else "TRANSPOSE") if transpose_a else "NO_TRANSPOSE"
         flags = {"left_side": left_side, "lower": lower, "unit_diagonal": unit_diagonal}
         words = [f"{name} = {flag(value)}" for name, value in flags.items()]
@@ -125,6 +125,7 @@ def _sharding(out: ShapedArray, a: ShapedArray, b: ShapedArray, *, left_side: bo
 triangular_solve = linalg(
     "triangular_solve",
     ranks=(2, 2),
+    narrow=True,
     result=_result,
     sharding=_sharding,
     lower=_lower,

@@ -41,7 +41,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
 
     Raises:
       ShapeError: the matrices are not square.
-      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
+      DtypeError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
@@ -98,7 +98,7 @@ def svd(
 
     Raises:
       ShapeError: `a` has fewer than two axes.
-      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
+      DtypeError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
@@ -173,7 +173,8 @@ def eigh(
       ``(w, v)``: eigenvalues [..., n], real; and eigenvectors [..., n, n], in columns, of the inexact dtype of `a`.
 
     Raises:
-      UnsupportedError: `eigvals` is not None, or there is no routine for the dtype (float16, bfloat16).
+      UnsupportedError: `eigvals` is not None.
+      DtypeError: there is no routine for the dtype (float16, bfloat16).
       OptionError: `type` is not 1, 2 or 3.
       ShapeError: the matrices are not square, or `a` and `b` differ in size.
 
@@ -200,7 +201,7 @@ def schur(a: ArrayLike, output: str = "real") -> list[Array]:
       OptionError: `output` is unknown.
       ShapeError: the matrices are not square.
       DtypeError: `a` has an integer dtype.
-      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
+      DtypeError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))[0]
@@ -299,7 +300,7 @@ def qr(
     Raises:
       OptionError: `mode` is unknown.
       ShapeError: `a` has fewer than two axes.
-      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
+      DtypeError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> qr(jnp.array([[3.0], [4.0]]), mode="r")
@@ -396,7 +397,7 @@ def hessenberg(
     Raises:
       ShapeError: the matrices are not square.
       DtypeError: `a` has an integer dtype.
-      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
+      DtypeError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> hessenberg(jnp.eye(2))

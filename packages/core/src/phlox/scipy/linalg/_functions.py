@@ -386,7 +386,8 @@ def polar(
     Raises:
       ShapeError: `a` has fewer than two axes.
       OptionError: `side` or `method` is unknown.
-      UnsupportedError: 'qdwh' does not take this shape, or there is no routine for the dtype (float16, bfloat16).
+      UnsupportedError: 'qdwh' does not take this shape.
+      DtypeError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> polar(jnp.array([[0.0, -2.0], [1.0, 0.0]]), method="svd")[1]

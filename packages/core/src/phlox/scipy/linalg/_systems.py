@@ -51,7 +51,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
       Matrices of the shape and inexact dtype of `a`; singular ones give inf or nan.
 
     Raises:
-      UnsupportedError: there is no routine for the dtype (float16, bfloat16).
+      DtypeError: there is no routine for the dtype (float16, bfloat16).
 
     >>> import phlox.numpy as jnp
     >>> inv(jnp.array([[4.0]]))
