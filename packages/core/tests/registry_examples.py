@@ -584,7 +584,9 @@ def examples() -> dict[str, list[Example]]:
         "bessel_i0e": [Example((distinct(3, 8),), {})],
         "bessel_i1e": [Example((distinct(3, 8),), {})],
         "polygamma": [Example((np.array([0.0, 1.0, 2.0]), floats(3, low=0.5, high=4.0)), {}, fixed=(0,))],
+        "polygamma_of_xla": [Example((np.array([0.0, 1.0, 2.0]), floats(3, low=0.5, high=4.0)), {}, fixed=(0,))],
         "zeta": [Example((floats(3, low=1.5, high=4.0), floats(3, low=0.5, high=4.0)), {})],
+        "zeta_of_xla": [Example((floats(3, low=1.5, high=4.0), floats(3, low=0.5, high=4.0)), {})],
         "regularized_incomplete_beta": [
             Example((floats(3, low=0.5, high=3), floats(3, low=0.5, high=3), floats(3, low=0.1, high=0.9)), {}),
             Example((np.float64(2), np.float64(0.5), floats(2, 3, low=0.1, high=0.9)), {}),

@@ -237,7 +237,7 @@ DOMAINS: dict[str, Domain] = {
         lambda z, m: mpmath.gammaprod([z + m], [z]),
     ),
     "polygamma": Domain(
-        grid([0, 1, 2, 5, 10], np.concatenate([POSITIVE[::2], [-0.5, -1.5, 0, -1, np.inf, np.nan]])),
+        grid([0, 1, 2, 5, 10], np.concatenate([POSITIVE[::2], [-0.5, -1.5, -9.25, -30.375, 0, -1, np.inf, np.nan]])),
         lambda n, x: mpmath.polygamma(int(n), x),
         lambda n, x: scipy.special.polygamma(n.astype(int), x),
         whole=(0,),
@@ -261,7 +261,7 @@ DOMAINS: dict[str, Domain] = {
         ),
         lambda x, y: x * mpmath.log(y),
     ),
-    "zeta": Domain(grid([1.0, 1.001, 1.5, 2, 3, 10, 0.5, 50], [0.1, 0.5, 1, 3, 20, 1000]), _hurwitz),
+    "zeta": Domain(grid([1.0, 1.001, 1.5, 2, 3, 10, 0.5, 50], [0.1, 0.5, 1, 3, 20, 1000, -9.25, -30.375]), _hurwitz),
 }
 
 

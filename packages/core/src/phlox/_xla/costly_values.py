@@ -16,7 +16,8 @@ from .._ir.jaxpr import Jaxpr, JaxprEqn, Var, memoized
 #: functions.
 _CIPHERS = frozenset(("random_bits", "random_split", "random_fold_in"))
 _FUNCTIONS = frozenset((
-    "erf_inv", "lgamma", "lgamma_of_xla", "digamma", "polygamma", "zeta", "bessel_i0e", "bessel_i1e", "igamma",
+    "erf_inv", "lgamma", "lgamma_of_xla", "digamma", "polygamma", "polygamma_of_xla",
+    "zeta", "zeta_of_xla", "bessel_i0e", "bessel_i1e", "igamma",
     "igammac", "igamma_density", "igamma_grad_a", "igamma_second_a", "regularized_incomplete_beta", "betainc_grad",
     "betainc_second", "pow",
 ))  # fmt: skip

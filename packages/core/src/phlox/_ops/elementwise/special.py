@@ -7,15 +7,17 @@ polynomials with the coefficients of Cephes.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..._base.errors import DerivativeError
 from ..._ir import dtypes
+from ..._ir.primitive import Primitive
 from ..._trace.trace import typeof
 from ..._xla.text import Function, Value
 from . import arithmetic as e
 from .families import FLOAT, binary, literal, lowered_as, unary
-from .formula import Formula, exp, nearest, rounded_once, sqrt
+from .formula import Formula, exp, floor, nearest, rounded_once, sqrt
 from .trigonometry import sin
 
 # --- gamma ----------------------------------------------------------------------------------------------
@@ -47,7 +49,7 @@ def _digamma_lower(x: Any) -> Any:
     return formula(x)
 
 
-def _polygamma_lower(f: Function, m: Value, x: Value) -> Value:
+def _polygamma_of_xla_lower(f: Function, m: Value, x: Value) -> Value:
     # CHLO's is nan at infinity. The limit is 0, and nan for an infinite order: so 0 * m.
     endless = f.same(
         "stablehlo.and", f.compare("EQ", x, f.number(math.inf, x.aval)), f.compare("GE", m, f.number(1, x.aval))
@@ -57,15 +59,15 @@ def _polygamma_lower(f: Function, m: Value, x: Value) -> Value:
 
 
 def _trigamma(x: Any, out: Any) -> Any:
-    # XLA's polygamma has no digits below -8, so numbers below 0 are reflected: trigamma(x) + trigamma(1 - x) is
-    # (pi / sin(pi x))**2.
+    # In place of `_continued`, of which this is the first case: trigamma(x) + trigamma(1 - x) is (pi / sin(pi x))**2.
     y = Formula(x)
     negative = y < 0.0
     # The distance to the nearest pole; 1/2 stands in above 0, where derivatives of the quotient would be nan.
     rest = negative.where(y - nearest(y), 0.5)
-    value = Formula(polygamma(literal(x, 1), negative.where(1.0 - y, y).x))
-    slope = math.pi / Formula(sin((math.pi * rest).x))
-    return negative.where(slope * slope - value, value).x
+    value = Formula(polygamma_of_xla(literal(x, 1), negative.where(1.0 - y, y).x))
+    sine = Formula(sin((math.pi * rest).x))
+    # A quotient by a square: its derivative is nan at a pole, between two infinities.
+    return negative.where(math.pi**2 / (sine * sine) - value, value).x
 
 
 #: the derivative of lgamma
@@ -81,19 +83,48 @@ def no_derivative(function: str, argument: str) -> Any:
     return refuse
 
 
-#: the m-th derivative of digamma
-polygamma = binary(
-    "polygamma",
-    _polygamma_lower,
-    operation="chlo.polygamma",
-    accepts=FLOAT,
-    tangents=(
-        no_derivative("polygamma", "its order"),
-        lambda t, m, x, out: e.mul(t, polygamma(e.add(m, literal(m, 1)), x)),
-    ),
-)
-#: the sum of ``(q + k) ** -x`` over k = 0, 1, …
-zeta = binary("zeta", "chlo.zeta", accepts=FLOAT)
+def _polygamma(name: str, lower: Callable[..., Value]) -> Primitive:
+    of_next_order: Any = lambda t, m, x, out: e.mul(t, primitive(e.add(m, literal(m, 1)), x))
+    tangents = no_derivative("polygamma", "its order"), of_next_order
+    primitive = binary(name, lower, operation="chlo.polygamma", accepts=FLOAT, tangents=tangents)
+    return primitive
+
+
+def _continued(series: Callable[[Formula], Formula], x: Formula, power: Formula) -> Formula:
+    """The sum of ``(x + k) ** -power`` over k = 0, 1, …, from a function that has digits for positive numbers only.
+
+    For x below 0 the terms with negative bases are summed as positive ones: ``series(f) + (-1)**power * (series(g) -
+    series(1 - x))``, where f is the distance of x from the whole number below, and g from the one above.
+    """
+    rest = x - nearest(x)
+    above = rest > 0.0
+    below, up = above.where(rest, rest + 1.0), above.where(1.0 - rest, -rest)
+    is_even = (power * 0.5).equals(floor(power * 0.5))
+    # Negative numbers have no other powers, the sum has no first one, and whole numbers are poles.
+    continues = (x < 0.0) & rest.differs(0.0) & (power > 1.0) & power.equals(floor(power))
+    first, second, third = (series(continues.where(y, other)) for y, other in ((below, x), (up, 1.0), (1.0 - x, 1.0)))
+    change = second - third
+    return continues.where(first + is_even.where(change, -change), first)
+
+
+@lowered_as
+@rounded_once
+def _polygamma_lower(m: Formula, x: Formula) -> Formula:
+    return _continued(lambda y: Formula(polygamma_of_xla(m.x, y.x)), x, m + 1.0)
+
+
+@lowered_as
+@rounded_once
+def _zeta_lower(x: Formula, q: Formula) -> Formula:
+    return _continued(lambda y: Formula(zeta_of_xla(x.x, y.x)), q, x)
+
+
+#: the m-th derivative of digamma; XLA's has no digits below -8
+polygamma = _polygamma("polygamma", _polygamma_lower)
+polygamma_of_xla = _polygamma("polygamma_of_xla", _polygamma_of_xla_lower)
+#: the sum of ``(q + k) ** -x`` over k = 0, 1, …; XLA's has no digits for q below -8
+zeta = binary("zeta", _zeta_lower, accepts=FLOAT, operation="chlo.zeta")
+zeta_of_xla = binary("zeta_of_xla", "chlo.zeta", accepts=FLOAT)
 
 # --- Bessel functions -----------------------------------------------------------------------------------
 
