@@ -67,6 +67,7 @@ def curves(m, example, argnums):
 FURTHER = (
     "Betainc gradient with respect to a and b",
     "Differentiation rule for 'igamma_grad_a' not implemented",
+    "Differentiation rule for 'nextafter' not implemented",
     "Reverse-mode differentiation does not work for lax.while_loop",
     "gt does not accept dtype complex",  # of the larger of complex numbers
 )
