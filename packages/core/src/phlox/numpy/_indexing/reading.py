@@ -565,4 +565,4 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     zero = literal(v, 0)
     wide = ops.pad(v, zero, padding_config=((max(-k, 0), max(k, 0), 0),)) if k else v
     on = positions(n)[:, None] + k == positions(n)[None, :]
-    return where(on, wide[:, None], zero)
+    return to_dtype(where(on, wide[:, None], zero), type_of(v).dtype, type_of(v).weak_type)

@@ -33,7 +33,8 @@ def _triangle(m: Any, k: int, lower: bool) -> Any:
     rows, columns = matrix_shape("tril" if lower else "triu", m)
     # The upper triangle from diagonal k is all that is not in the lower triangle up to k - 1.
     mask = tri(rows, columns, k if lower else k - 1, bool)
-    return where(mask if lower else logic.not_(mask), m, literal(m, 0))
+    triangle = where(mask if lower else logic.not_(mask), m, literal(m, 0))
+    return to_dtype(triangle, type_of(m).dtype, type_of(m).weak_type)
 
 
 @jit(inline=True, static_argnames="k")
