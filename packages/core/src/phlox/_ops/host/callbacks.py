@@ -98,14 +98,19 @@ def _each(
 # --- callbacks with results -----------------------------------------------------------------------------
 
 
-def _no_derivative(name: str) -> Callable[..., Any]:
-    def refuse(*_args: Any, **_params: Any) -> Any:
-        raise DerivativeError(
-            f"differentiation of {name}, which calls Python",
-            instead="a function with custom_jvp or custom_vjp around it, whose rule says the derivative",
-        )
+def _no_derivative(kind: str) -> dict[str, Callable[..., Any]]:
+    """Rules that refuse derivatives. `kind` is the name of the callbacks in JAX's errors."""
 
-    return refuse
+    def refuse(mode: str) -> Callable[..., Any]:
+        def rule(*_args: Any, **_params: Any) -> Any:
+            raise DerivativeError(
+                f"{kind} callbacks do not support {mode}: they call Python",
+                instead="a function with custom_jvp or custom_vjp around it, whose rule says the derivative",
+            )
+
+        return rule
+
+    return {"jvp": refuse("JVP"), "transpose": refuse("transpose")}
 
 
 def _pure_eager(*args: Any, callback: Callback, result_avals: Sequence[ShapedArray], **_: Any) -> list[Any]:
@@ -158,7 +163,7 @@ pure_callback = Primitive(
     sharding=whole,
     lower=_pure_lower,
     eager=_pure_eager,
-    jvp=_no_derivative("pure_callback"),
+    **_no_derivative("Pure"),
     batch=lambda axis, args, dims, vmap_method, result_avals, **params: vectorized(
         pure_callback, axis, args, dims, vmap_method, result_avals, params
     ),
@@ -193,7 +198,7 @@ io_callback = Primitive(
     sharding=whole,
     lower=_io_lower,
     eager=_pure_eager,
-    jvp=_no_derivative("io_callback"),
+    **_no_derivative("IO"),
     batch=_io_batch,
     extend=_with_keys,
     effects=_io_effects,
