@@ -25,7 +25,6 @@ CHANGED = {
     r"test_program_of_(gradient|jvp)\[(clip|maximum|one more use)\]": "the derivative of max is another",
     r"test_programs_print_alike\[(scan|map|fori_loop)\]": "scan prints other parameters",
     r"test_program\[(scan that .*|made number in a loop)\]": "scan prints other parameters",
-    r"test_what_a_reference_is": "references are printed without weak types",
     r"test_meshes.py::test_like_jax\[dynamic_slices\]": "a ds with a traced start is an AssertionError",
     r"test_elementwise_transforms\.py": "functions are compared in groups, and in some groups one has changed",
     r"test_convention\[(hypot at 0-|det.* rank .*-second)": (

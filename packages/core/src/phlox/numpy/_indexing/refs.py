@@ -50,7 +50,9 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
         if isinstance(init_val, Ref):
             raise RefError("new_ref of a reference", instead="new_ref(ref[...])")
         raise not_an_array(init_val, "the argument of new_ref")
-    return Ref(AbstractRef(aval, memory_space, kind), as_array_or_tracer(init_val))
+    # As in JAX 0.12: the type of a reference does not give way in promotions, even if the first value is a number.
+    strong = as_array_or_tracer(to_dtype(init_val, aval.dtype) if aval.weak_type else init_val)
+    return Ref(AbstractRef(aval.strong(), memory_space, kind), strong)
 
 
 def typeof(x: ArrayLike | Ref) -> Any:
@@ -104,7 +106,7 @@ def freeze(ref: Ref) -> Array:
       RefError: `ref` is not a reference, or is used after `free_ref`.
 
     >>> freeze(new_ref(1.0))
-    Array(1., dtype=float32, weak_type=True)
+    Array(1., dtype=float32)
     """
     if not isinstance(ref, Ref):
         raise RefError(f"freeze takes a reference, got {ref!r}", instead="ref[...], or view[...] for a part")
@@ -257,7 +259,7 @@ class RefView:
         """Replaces the elements, as `Ref.write`."""
         if not _is_all(self.idx):
             whole, outer = self.ref.read(trace), self.ref.aval
-            value = as_array_or_tracer(to_dtype(whole.at[self.idx].set(value), outer.dtype, outer.weak_type))
+            value = as_array_or_tracer(to_dtype(whole.at[self.idx].set(value), outer.dtype))
         self.ref.write(trace, value)
 
     def __repr__(self) -> str:
@@ -323,7 +325,7 @@ def _fitting(function: str, ref: Ref | RefView, there: Any, value: Any) -> Any:
             f"{function}: a value of dtype {value_aval.dtype} for {ref.aval}",
             instead=f"value.astype({aval.dtype.name!r})",
         )
-    return as_array_or_tracer(to_dtype(value, aval.dtype, ref.aval.weak_type))
+    return as_array_or_tracer(to_dtype(value, aval.dtype))
 
 
 def _class(aval: Any) -> str:
@@ -339,7 +341,7 @@ def _write(function: str, ref: Ref | RefView, idx: Any, value: Any) -> None:
         return
     index = _checked(ref, idx)
     part = _fitting(function, ref, whole[index], value)
-    ref.write(trace, as_array_or_tracer(to_dtype(whole.at[index].set(part), ref.aval.dtype, ref.aval.weak_type)))
+    ref.write(trace, as_array_or_tracer(to_dtype(whole.at[index].set(part), ref.aval.dtype)))
 
 
 def _text(ref: Ref) -> str:
