@@ -544,9 +544,6 @@ def test_types_that_mean_references():
     assert mine != phlox.ShapeDtypeStruct((2,), "float32")
     assert hash(mine) == hash(phlox.ShapeDtypeStruct((2,), "float32", is_ref=True))
     assert mine.update(shape=(3,)) == phlox.ShapeDtypeStruct((3,), "float32", is_ref=True)
-    for given in (mine, phlox.new_ref(X)):
-        with pytest.raises(phlox.errors.RefError, match="make_jaxpr"):
-            phlox.make_jaxpr(lambda r: r[0])(given)
 
 
 def backward_rules(m):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from ..._base.docstrings import docs_from
-from ..._base.errors import DtypeError, RefError, ShapeError, UnsupportedError
+from ..._base.errors import ArgumentError, DtypeError, RefError, ShapeError, UnsupportedError
+from ..._base.pytree import flatten, register_pytree_node
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._ir.primitive import current_trace
@@ -264,6 +266,38 @@ class RefView:
 
     def __repr__(self) -> str:
         return f"RefView({self.aval}, {self.idx!r})"
+
+
+def _flatten_view(view: RefView) -> tuple[list[Any], tuple[Any, ...]]:
+    # The reference and the arrays of the index are children, so that a view passes into transformed functions as its
+    # reference does. Slices are written as tuples, which are hashable before Python 3.12 too.
+    leaves, tree = flatten(view.idx)
+    static = tuple(
+        [None if hasattr(x, "dtype") else (x.start, x.stop, x.step) if isinstance(x, slice) else x for x in leaves]
+    )
+    arrays = [x for x, s in zip(leaves, static, strict=True) if s is None]
+    return [view.ref, *arrays], (view.ref.aval, view.aval, tree, static)
+
+
+def _unflatten_view(aux: tuple[Any, ...], children: Iterable[Any]) -> RefView:
+    ref_aval, aval, tree, static = aux
+    ref, *arrays = children
+    rest = iter(arrays)
+    idx = tree.unflatten([next(rest) if s is None else slice(*s) if type(s) is tuple else s for s in static])
+    if isinstance(ref, Ref | RefView) and ref.aval != ref_aval:
+        # Its index is of the whole array, and not of an example or a row.
+        if ref.aval.shape != ref_aval.shape:
+            raise ArgumentError(
+                f"TransformedRefs are not allowed here: the view {aval} of {ref_aval} is mapped",
+                instead="the reference as an argument, and ref.at[...] in the function",
+            )
+        return RefView(ref, idx)
+    view: RefView = object.__new__(RefView)
+    view.ref, view.idx, view.aval = ref, idx, aval
+    return view
+
+
+register_pytree_node(RefView, _flatten_view, _unflatten_view)
 
 
 class _At:
