@@ -1,4 +1,4 @@
-"""References and views of them as arguments of functions that jax records or maps: as in jax, on eight devices."""
+"""References and views as arguments of functions that are recorded, mapped and differentiated, on eight devices."""
 
 import jax
 import jax.numpy
@@ -125,6 +125,46 @@ def test_views_are_not_mapped():
         phlox.lax.scan(lambda c, v: (c, v[...]), 0.0, phlox.new_ref(ROWS).at[1:5])
 
 
+# --- indices out of bounds ------------------------------------------------------------------------------
+
+INDICES = {
+    "large": (9,), "negative": (-9,), "from the end": (-1,), "column": (1, 5), "both": (9, -9),
+    "array": (np.array([0, 9]),), "array and slice": (np.array([0, -9]), slice(0, 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_indices_out_of_bounds(name):
+    def case(m):
+        @m.jit
+        def run(r, arrays):
+            index = (*arrays, *[x for x in INDICES[name] if isinstance(x, slice)])
+            before = r[index]
+            r[index] = before * 0 - 1
+            m.ref.addupdate(r, index, before * 0 + 100)
+            return before, r[...], m.ref.swap(r, index, before * 0 + 7), r[...]
+
+        return run(m.new_ref(ROWS), [np.asarray(x) for x in INDICES[name] if not isinstance(x, slice)])
+
+    agree(case)
+
+
+@pytest.mark.parametrize("start", [7, -1, -9])
+def test_windows_out_of_bounds(start):
+    def case(m):
+        @m.jit
+        def run(r, start):
+            window = r[m.ds(start, 2)]
+            r[m.ds(start, 2)] = window * 10
+            view = r.at[m.ds(start, 2)]
+            view[0] = view[1] + 0.5
+            return window, r[...]
+
+        return run(m.new_ref(ROWS), start)
+
+    agree(case)
+
+
 # --- shard_map ------------------------------------------------------------------------------------------
 
 
@@ -159,3 +199,81 @@ def test_shard_map_of_references_that_differ_between_devices():
         )(r)
     with pytest.raises(phlox.errors.RefError, match="passed twice"):
         phlox.shard_map(lambda a, b: None, mesh=mesh, in_specs=phlox.P(), out_specs=None)(r, r)
+
+
+# --- derivatives ----------------------------------------------------------------------------------------
+
+
+def scaled(r, x):
+    r[...] = r[...] * x
+    return (r[...] ** 2).sum()
+
+
+def read_only(m):
+    return lambda x, r: m.numpy.sum(m.numpy.sin(r[...]) * x)
+
+
+def forward(m):
+    r, t, s, u = m.new_ref(X), m.new_ref(2 * X), m.new_ref(X), m.new_ref(X)
+    out = m.jvp(scaled, (r, 2.0), (t, 1.0))
+    aux = m.jvp(lambda x, r: (r["a"][0] * x, x + 1), (3.0, {"a": s}), (1.0, {"a": u}), has_aux=True)
+    return out, r[...], t[...], aux, m.jit(lambda r, t: m.jvp(scaled, (r, 3.0), (t, 0.5)))(r, t), r[...], t[...]
+
+
+def linear(m):
+    r, t = m.new_ref(X), m.new_ref(2 * X)
+    out, tangent = m.linearize(read_only(m), 3.0, r)
+    return out, tangent(1.0, t), tangent(0.5, t), t[...]
+
+
+def forward_only_in_jax_0_12(m):
+    r, t = m.new_ref(X), m.new_ref(2 * X)
+    out, tangent = m.linearize(scaled, r, 2.0)
+    return out, r[...], tangent(t, 1.0), t[...]
+
+
+def backward(m):
+    r, collected, other = m.new_ref(X), m.new_ref(np.ones(3, np.float32)), m.new_ref(X * 0)
+    out, pullback = m.vjp(scaled, r, 2.0)
+    found = pullback.with_refs(collected, m.ad.GradValue())(1.0)
+    assert found[0] == m.ad.GradRef()
+    _, second = m.vjp(lambda t: read_only(m)(t["x"], t["r"]), {"x": 2.0, "r": r})
+    (answer,) = second.with_refs({"x": m.ad.DontWant(), "r": other})(2.0)
+    assert answer == {"x": m.ad.DidntWant(), "r": m.ad.GradRef()}
+    (answer,) = second.with_refs({"x": m.ad.GradValue(), "r": other})(1.0)
+
+    @m.jit
+    def step(r, g):
+        value, pullback = m.vjp(lambda r: m.numpy.sum(m.numpy.cos(r[...])), r)
+        pullback.with_refs(g)(1.0)
+        return value
+
+    return out, found[1], collected[...], answer["x"], other[...], step(r, collected), collected[...], r[...]
+
+
+def nothing_returned(m):
+    r, collected = m.new_ref(X), m.new_ref(np.ones(3, np.float32))
+    out, pullback = m.vjp(lambda r, x: r.__setitem__(..., r[...] * x), r, 2.0)
+    return out, pullback.with_refs(collected, m.ad.GradValue())(None)[1], collected[...], r[...]
+
+
+@pytest.mark.parametrize(
+    "case", [forward, linear, forward_only_in_jax_0_12, backward, nothing_returned], ids=lambda f: f.__name__
+)
+def test_derivatives(case):
+    if case in (forward_only_in_jax_0_12, backward, nothing_returned) and jax.__version_info__ < (0, 12):
+        pytest.skip("jax 0.10.2 has no derivatives of these")
+    agree(case)
+
+
+def test_derivatives_that_are_refused():
+    r = phlox.new_ref(X)
+    _, pullback = phlox.vjp(scaled, r, 2.0)
+    with pytest.raises(phlox.errors.RefError, match="with_refs"):
+        pullback(1.0)
+    with pytest.raises(phlox.errors.RefError, match="GradValue"):
+        pullback.with_refs(phlox.ad.GradValue(), phlox.ad.GradValue())
+    with pytest.raises(phlox.errors.RefError, match="tangent of a reference"):
+        phlox.jvp(scaled, (r, 2.0), (X, 1.0))
+    with pytest.raises(TypeError):
+        phlox.grad(scaled)(r, 2.0)

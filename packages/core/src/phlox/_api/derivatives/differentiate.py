@@ -26,6 +26,7 @@ from ..._transform.linearize import linearize as linearize_flat
 from ..._transform.manual_axes import as_typed_all
 from ..._transform.transpose import Linear, Unwanted, backward_pass
 from ..jit import arguments
+from ..jit.references import find_refs
 from ..jit.user_functions import FlatFunction, check_returned
 
 # Wrapped around the names of scopes: profiles then show ``transpose(jvp(layer))``, as those of JAX do.
@@ -151,6 +152,10 @@ def jvp(
     tangent_leaves = pytree.tree_leaves(tangents)
     structures = pytree.tree_structure(primals), pytree.tree_structure(tangents)
     pytree.check_same(*structures, "primal and tangent arguments to jvp must have the same tree structure")
+    if find_refs(leaves):
+        from .references import jvp_of_refs  # here, as below: few programs differentiate with respect to references
+
+        return jvp_of_refs(fun, primals, tangents, has_aux)
     avals = _check_args("jvp", fun, primals, leaves)
     names = arguments.leaf_names(fun, primals, {})
     checked = [_as_tangent(t, a, name, _OF_JVP) for t, a, name in zip(tangent_leaves, avals, names, strict=True)]
@@ -224,6 +229,10 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_
     """
     _refuse_in_nzs("linearize", in_nzs)
     leaves, in_tree = flatten(primals)
+    if find_refs(leaves):
+        from .references import linearize_of_refs
+
+        return linearize_of_refs(fun, primals, has_aux)
     out, aux, signature, jaxpr, residuals = _linearize(fun, primals, leaves, in_tree, has_aux, "linearize")
     out_tree = signature.trees[1]
     check_returned(fun, out_tree)
@@ -485,6 +494,10 @@ def vjp(
     """
     refuse_reduce_axes("vjp", reduce_axes)
     _refuse_in_nzs("vjp", in_nzs)
+    if find_refs(flatten(primals)[0]):
+        from .references import vjp_of_refs
+
+        return vjp_of_refs(fun, primals, has_aux)
     out, pullback, aux = pull_back(fun, primals, has_aux, "vjp")
     check_returned(fun, pullback.out_tree)
     result = pullback.out_tree.unflatten(out), pullback

@@ -260,8 +260,7 @@ class RefView:
     def write(self, trace: Any, value: Any) -> None:
         """Replaces the elements, as `Ref.write`."""
         if not _is_all(self.idx):
-            whole, outer = self.ref.read(trace), self.ref.aval
-            value = as_array_or_tracer(to_dtype(whole.at[self.idx].set(value), outer.dtype))
+            value = _with_part(self.ref.read(trace), self.idx, value)
         self.ref.write(trace, value)
 
     def __repr__(self) -> str:
@@ -375,7 +374,16 @@ def _write(function: str, ref: Ref | RefView, idx: Any, value: Any) -> None:
         return
     index = _checked(ref, idx)
     part = _fitting(function, ref, whole[index], value)
-    ref.write(trace, as_array_or_tracer(to_dtype(whole.at[index].set(part), ref.aval.dtype)))
+    ref.write(trace, _with_part(whole, index, part))
+
+
+def _with_part(whole: Any, idx: Any, part: Any) -> Any:
+    """`whole` with the elements at an index replaced by `part`, which has their type."""
+    # As in JAX: an integer that is out of bounds writes the element that it reads, where `at` would write nothing. Of
+    # an array of integers, those that are out of bounds write nothing.
+    parts = idx if isinstance(idx, tuple) else (idx,)
+    mode = None if any(type_of(x).shape for x in parts if hasattr(x, "dtype")) else "clip"
+    return as_array_or_tracer(to_dtype(whole.at[idx].set(part, mode=mode), type_of(whole).dtype))
 
 
 def _text(ref: Ref) -> str:
