@@ -191,7 +191,7 @@ class _Access(Primitive):
 
     def bind(self, *value: Any, ref: Ref | None, aval: ShapedArray) -> Any:
         if ref is None:
-            ref, *value = value
+            ref, value = value[0], value[1:]
         if not value:
             return ref.read(current_trace.get())
         ref.write(current_trace.get(), *value)
@@ -228,7 +228,8 @@ ref_write = _access("ref_write", types=lambda new, ref, aval: [], multiple_resul
 
 def with_ref_inputs(closed: ClosedJaxpr, refs: dict[int, Ref]) -> ClosedJaxpr:
     """The program with an input for each of these references, at the positions that are their keys."""
-    jaxpr, inputs = closed.jaxpr, {ref: Var(ref.aval) for ref in refs.values()}
+    # Variables of other Jaxprs stand for arrays, which is what `Var` says.
+    jaxpr, inputs = closed.jaxpr, {ref: Var(ref.aval) for ref in refs.values()}  # type: ignore[arg-type]
     invars = list(jaxpr.invars)
     for position, ref in refs.items():
         invars.insert(position, inputs[ref])

@@ -98,19 +98,14 @@ def _each(
 # --- callbacks with results -----------------------------------------------------------------------------
 
 
-def _no_derivative(kind: str) -> dict[str, Callable[..., Any]]:
-    """Rules that refuse derivatives. `kind` is the name of the callbacks in JAX's errors."""
+def _no_derivative(kind: str, mode: str) -> Callable[..., Any]:
+    def refuse(*_args: Any, **_params: Any) -> Any:
+        raise DerivativeError(
+            f"{kind} callbacks do not support {mode}: they call Python",
+            instead="a function with custom_jvp or custom_vjp around it, whose rule says the derivative",
+        )
 
-    def refuse(mode: str) -> Callable[..., Any]:
-        def rule(*_args: Any, **_params: Any) -> Any:
-            raise DerivativeError(
-                f"{kind} callbacks do not support {mode}: they call Python",
-                instead="a function with custom_jvp or custom_vjp around it, whose rule says the derivative",
-            )
-
-        return rule
-
-    return {"jvp": refuse("JVP"), "transpose": refuse("transpose")}
+    return refuse
 
 
 def _pure_eager(*args: Any, callback: Callback, result_avals: Sequence[ShapedArray], **_: Any) -> list[Any]:
@@ -163,7 +158,8 @@ pure_callback = Primitive(
     sharding=whole,
     lower=_pure_lower,
     eager=_pure_eager,
-    **_no_derivative("Pure"),
+    jvp=_no_derivative("Pure", "JVP"),
+    transpose=_no_derivative("Pure", "transpose"),
     batch=lambda axis, args, dims, vmap_method, result_avals, **params: vectorized(
         pure_callback, axis, args, dims, vmap_method, result_avals, params
     ),
@@ -198,7 +194,8 @@ io_callback = Primitive(
     sharding=whole,
     lower=_io_lower,
     eager=_pure_eager,
-    **_no_derivative("IO"),
+    jvp=_no_derivative("IO", "JVP"),
+    transpose=_no_derivative("IO", "transpose"),
     batch=_io_batch,
     extend=_with_keys,
     effects=_io_effects,
