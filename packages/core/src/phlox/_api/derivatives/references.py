@@ -134,8 +134,8 @@ class RefPullback:
         def deliver_all(cotangent: Any) -> Any:
             state = [state_cotangent(target, aval) for target, aval in zip(targets, avals, strict=True)]
             gradients = list(self.pullback((cotangent, state)))
-            kept = [DontWant() if i in self.ref_indices else x for i, x in enumerate(leaves)]
-            results = deliver(gradients, kept)
+            of_arrays = [DontWant() if i in self.ref_indices else x for i, x in enumerate(leaves)]
+            results = deliver(gradients, of_arrays)
             for i, target in zip(self.ref_indices, targets, strict=True):
                 if isinstance(target, Ref):
                     write_all([target], [gradients[i]])
