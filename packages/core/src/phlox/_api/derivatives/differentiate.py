@@ -27,7 +27,7 @@ from ..._transform.manual_axes import as_typed_all
 from ..._transform.transpose import Linear, Unwanted, backward_pass
 from ..jit import arguments
 from ..jit.references import find_refs
-from ..jit.user_functions import FlatFunction, check_returned
+from ..jit.user_functions import FlatFunction, check_returned, user_call
 
 # Wrapped around the names of scopes: profiles then show ``transpose(jvp(layer))``, as those of JAX do.
 _JVP, _TRANSPOSE = Wrapper("jvp"), Wrapper("transpose")
@@ -117,6 +117,7 @@ def _as_user_array(x: Any) -> Any:
     return x if typeof(x).dtype == dtypes.float0 else as_array_or_tracer(x)
 
 
+@user_call
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -203,6 +204,7 @@ def _apply_linear(jaxpr: Jaxpr, signature: _Signature, residuals: list[Any], *ta
     return out_tree.unflatten(tangents_out)
 
 
+@user_call
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_nzs: Any = None) -> tuple[Any, ...]:
     """The value of `fun` at `primals`, and its derivative there as a function of tangents.
 
@@ -333,6 +335,7 @@ class Pullback:
         opaque = iter(self.opaque_residuals)
         return [next(opaque) if i is None else leaves[i] for i in self.argument_indices]
 
+    @user_call
     def __call__(self, cotangent: Any, *more: Any) -> Any:
         """A tuple with the cotangent of each argument."""
         if more:
@@ -460,6 +463,7 @@ def _refuse_in_nzs(function: str, in_nzs: Any) -> None:
         raise UnsupportedError(f"{function}: in_nzs={in_nzs!r}", instead="a function of the arguments that vary")
 
 
+@user_call
 def vjp(
     fun: Callable[..., Any],
     *primals: Any,

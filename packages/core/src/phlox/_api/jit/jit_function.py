@@ -18,7 +18,6 @@ from ..._base.checks import retracing
 from ..._base.errors import UnexpectedTracerError
 from ..._base.monitoring import TRACE, on, timed
 from ..._base.pytree import PyTreeDef, flatten
-from ..._base.tracebacks import trim
 from ..._ir.avals import typeof_value
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, contains, hoist_consts
 from ..._ops.control.call import jit_p
@@ -61,6 +60,7 @@ from .programs import (
 )  # fmt: skip
 from .references import ReferenceEntry, RefKey, check_distinct, replaced
 from .traced import FunctionTrace
+from .user_functions import user_call
 
 if TYPE_CHECKING:
     from ..checks.explanation import Explanation
@@ -164,14 +164,6 @@ class JitFunction:
         self._generated_for = parameters
         specialize(function, parameters, frozenset(static), form_matters)
         return function
-
-    def trim_errors(self, call: Callable[..., Any], *args: Any) -> Any:
-        """Calls ``call(*args)``, which may run the user's function, and removes phlox's frames from its errors."""
-        try:
-            return call(*args)
-        except Exception as error:
-            # `from error` would show the same error twice.
-            raise trim(error)  # noqa: B904  (it is the same error)
 
     def _cache_size(self) -> int:
         """The number of compiled programs; JAX's jitted functions have a method of this name."""
@@ -448,13 +440,15 @@ class JitFunction:
 
     # -- tracing and lowering without running
 
+    @user_call
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """The function traced for these arguments (arrays or `ShapeDtypeStruct`s); nothing is compiled."""
-        return self.trim_errors(lambda: self._as_traced(self._call_of_stage(args, kwargs)))
+        return self._as_traced(self._call_of_stage(args, kwargs))
 
+    @user_call
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """The function lowered to StableHLO for these arguments (arrays or `ShapeDtypeStruct`s)."""
-        return self.trim_errors(lambda: self._as_lowered(self._call_of_stage(args, kwargs)))
+        return self._as_lowered(self._call_of_stage(args, kwargs))
 
     def _call_of_stage(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
         """The call with these arguments, of which types are enough, and the keys of its leaves."""

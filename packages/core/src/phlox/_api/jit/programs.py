@@ -31,7 +31,7 @@ from ..devices.meshes import named
 from . import arguments
 from .options import Prefix
 from .references import closed_over, find_refs
-from .user_functions import FlatFunction
+from .user_functions import FlatFunction, user_call
 
 if TYPE_CHECKING:
     from ..._xla.layout import Format
@@ -281,6 +281,7 @@ def make_jaxpr(
     statics, _ = arguments.complete(fun, statics, (), "static", verbatim=True)
 
     @wraps(fun)
+    @user_call
     def make(*args: Any, **kwargs: Any) -> Any:
         # Negative numbers count from the end of the arguments of this call.
         chosen = {n + len(args) if n < 0 else n for n in statics}
@@ -317,6 +318,7 @@ def struct_of(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
 
 
+@user_call
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of ``fun(*args, **kwargs)``, without computing anything.
 
