@@ -101,6 +101,23 @@ def test_views(transform):
     agree(case)
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="jax 0.10.2 does not write views of another shape")
+def test_views_of_another_shape():
+    def case(m):
+        @m.jit
+        def run(x):
+            r = m.new_ref(x)
+            view = r.at[1:7].reshape(4, -1)
+            view[1:3, 0] = view[0, :2]
+            view.at[3].reshape((3, 1))[2, 0] += 5
+            r.reshape(-1)[0] = 100.0
+            return np.asarray(view.shape), view[...], m.jit(lambda v: v[...] * 2)(view), r[...]
+
+        return run(ROWS)
+
+    agree(case)
+
+
 def test_a_view_is_compiled_once_for_an_index():
     calls = []
 
@@ -197,7 +214,7 @@ def test_shard_map_of_references_that_differ_between_devices():
         phlox.shard_map(
             lambda r: r.__setitem__(0, phlox.lax.axis_index("x") * 1.0), mesh=mesh, in_specs=phlox.P(), out_specs=None
         )(r)
-    with pytest.raises(phlox.errors.RefError, match="passed twice"):
+    with pytest.raises(phlox.errors.RefError, match="appeared at both a and b"):
         phlox.shard_map(lambda a, b: None, mesh=mesh, in_specs=phlox.P(), out_specs=None)(r, r)
 
 
@@ -251,6 +268,15 @@ def backward(m):
     return out, found[1], collected[...], answer["x"], other[...], step(r, collected), collected[...], r[...]
 
 
+def logged(m):
+    square = m.custom_vjp(lambda x: x**2)
+    square.defvjp_with_logs(lambda x: (x**2, x), lambda x, ct: ((2 * x * ct,), {"ct": ct}))
+    _, pullback = m.vjp(lambda x, y: square(x) * y, 3.0, 2.0)
+    (ct, other), logs = pullback.with_logs.with_refs(m.ad.GradValue(), m.ad.DontWant())(1.0)
+    assert other == m.ad.DidntWant()
+    return ct, logs, pullback.with_logs(1.0)
+
+
 def nothing_returned(m):
     r, collected = m.new_ref(X), m.new_ref(np.ones(3, np.float32))
     out, pullback = m.vjp(lambda r, x: r.__setitem__(..., r[...] * x), r, 2.0)
@@ -258,10 +284,10 @@ def nothing_returned(m):
 
 
 @pytest.mark.parametrize(
-    "case", [forward, linear, forward_only_in_jax_0_12, backward, nothing_returned], ids=lambda f: f.__name__
+    "case", [forward, linear, forward_only_in_jax_0_12, backward, logged, nothing_returned], ids=lambda f: f.__name__
 )
 def test_derivatives(case):
-    if case in (forward_only_in_jax_0_12, backward, nothing_returned) and jax.__version_info__ < (0, 12):
+    if case in (forward_only_in_jax_0_12, backward, logged, nothing_returned) and jax.__version_info__ < (0, 12):
         pytest.skip("jax 0.10.2 has no derivatives of these")
     agree(case)
 
@@ -277,3 +303,52 @@ def test_derivatives_that_are_refused():
         phlox.jvp(scaled, (r, 2.0), (X, 1.0))
     with pytest.raises(TypeError):
         phlox.grad(scaled)(r, 2.0)
+
+
+# --- errors ---------------------------------------------------------------------------------------------
+
+
+def refusals(m):
+    """Uses of references that are refused, and words that the errors of both have."""
+    r, rows = m.new_ref(np.float32(0)), m.new_ref(ROWS)
+    primal = m.custom_vjp(lambda ref: ref)
+    primal.defvjp(lambda ref: (ref, None), lambda _, g: (g,))
+
+    def both(first, second):
+        return None
+
+    def write(v):
+        r[...] += v
+
+    return {
+        "appeared at both first and second": lambda: m.jit(both)(r, r),
+        "for cond.*at both first and second": lambda: m.lax.cond(True, both, both, r, r),
+        "only one reference to a mutable array may be passed as an argument": lambda: m.vmap(both)(rows, rows),
+        "closed over and passed as the argument other": lambda: m.jit(lambda other: r[...] + other[...])(r),
+        "traced for jit returned a mutable array reference(?s:.*)passed in as the argument x": lambda: m.jit(
+            lambda x: {"hi": x}
+        )(r),
+        r"tree path result\['hi'\]": lambda: m.jit(lambda: {"hi": r})(),
+        "traced for scan returned a mutable array reference of type": lambda: m.lax.scan(
+            lambda c, x: (m.new_ref(c), x), 0, ROWS
+        ),
+        "traced for cond returned a mutable array reference of type": lambda: m.lax.cond(
+            True, lambda: m.new_ref(1.0), lambda: m.new_ref(2.0)
+        ),
+        "custom_vjp primal function": lambda: m.jit(primal)(r),
+        "unbatched array reference": lambda: m.vmap(write)(X),
+        "Move the array reference": lambda: m.jvp(write, (np.float32(1),), (np.float32(1),)),
+    }
+
+
+@pytest.mark.parametrize("words", refusals(phlox))
+def test_refusals(words):
+    for m in (phlox, jax):
+        call = refusals(m)[words]
+        if m is jax and jax.__version_info__ < (0, 12):  # which has some of these words
+            with pytest.raises(Exception):  # noqa: B017
+                call()
+            continue
+        with pytest.raises(Exception, match=words) as caught:
+            call()
+        assert m is jax or isinstance(caught.value, ValueError)

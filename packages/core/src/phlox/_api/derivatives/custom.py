@@ -86,7 +86,7 @@ class _Custom(FunctionWithRules[P, R]):
         def flat(*xs: Any) -> list[Any]:
             out = self.fun(*self._fill(args, in_tree.unflatten(xs)))
             outs, tree = flatten(out)
-            arguments.check_outputs(self.fun, out, outs)
+            arguments.check_outputs(self.fun, out, outs, role=f"{self.kind} primal function")
             trees.append(tree)
             return outs
 

@@ -156,7 +156,7 @@ def jvp(
     if find_refs(leaves):
         from .references import jvp_of_refs  # here, as below: few programs differentiate with respect to references
 
-        return jvp_of_refs(fun, primals, tangents, has_aux)
+        return jvp_of_refs(jvp, fun, primals, tangents, has_aux)
     avals = _check_args("jvp", fun, primals, leaves)
     names = arguments.leaf_names(fun, primals, {})
     checked = [_as_tangent(t, a, name, _OF_JVP) for t, a, name in zip(tangent_leaves, avals, names, strict=True)]
@@ -234,7 +234,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_
     if find_refs(leaves):
         from .references import linearize_of_refs
 
-        return linearize_of_refs(fun, primals, has_aux)
+        return linearize_of_refs(linearize, fun, primals, has_aux)
     out, aux, signature, jaxpr, residuals = _linearize(fun, primals, leaves, in_tree, has_aux, "linearize")
     out_tree = signature.trees[1]
     check_returned(fun, out_tree)
@@ -390,15 +390,25 @@ class Pullback:
 
     @property
     def with_logs(self) -> Callable[[Any], tuple[Any, dict[str, Any]]]:
-        """The same map, which returns (cotangents, logs of the backward rules), see `custom_vjp.defvjp_with_logs`."""
+        """The same map, which returns (cotangents, logs of the backward rules), see `custom_vjp.defvjp_with_logs`.
+
+        ``with_logs.with_refs(...)`` takes destinations for the cotangents, as the method `with_refs` does.
+        """
         from .logs import gather_logs, inline_calls_with_logs  # few rules have logs
 
-        def pull_with_logs(cotangent: Any) -> tuple[Any, dict[str, Any]]:
-            jaxpr = inline_calls_with_logs(self.jaxpr)
-            pullback = Pullback(self.signature, jaxpr, self.argument_indices, self.args_res, self.opaque_residuals)
-            with gather_logs() as logs:
-                return pullback(cotangent), logs.entries
+        def logging(call: Callable[[Pullback, Any], Any]) -> Any:
+            def pull_with_logs(cotangent: Any) -> tuple[Any, dict[str, Any]]:
+                jaxpr = inline_calls_with_logs(self.jaxpr)
+                pullback = Pullback(self.signature, jaxpr, self.argument_indices, self.args_res, self.opaque_residuals)
+                with gather_logs() as logs:
+                    return call(pullback, cotangent), logs.entries
 
+            return pull_with_logs
+
+        pull_with_logs = logging(lambda pullback, cotangent: pullback(cotangent))
+        pull_with_logs.with_refs = lambda *destinations: logging(
+            lambda pullback, cotangent: pullback.with_refs(*destinations)(cotangent)
+        )
         return pull_with_logs
 
     def flat(self, cotangents: Sequence[Any], mask: Sequence[bool] | None = None) -> list[Any]:
@@ -501,7 +511,7 @@ def vjp(
     if find_refs(flatten(primals)[0]):
         from .references import vjp_of_refs
 
-        return vjp_of_refs(fun, primals, has_aux)
+        return vjp_of_refs(vjp, fun, primals, has_aux)
     out, pullback, aux = pull_back(fun, primals, has_aux, "vjp")
     check_returned(fun, pullback.out_tree)
     result = pullback.out_tree.unflatten(out), pullback

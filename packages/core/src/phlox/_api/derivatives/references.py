@@ -21,9 +21,8 @@ from ..._ir import dtypes
 from ..._trace.refs import AbstractRef, Ref, values, write_all
 from ..._trace.trace import typeof
 from ..jit import arguments
-from ..jit.references import check_distinct, find_refs, replaced
+from ..jit.references import check_distinct, find_refs, names_of_refs, replaced
 from .ad import DontWant, GradRef, deliver
-from .differentiate import jvp, linearize, vjp
 
 
 class _Signature:
@@ -34,7 +33,7 @@ class _Signature:
         self.leaves, self.tree = flatten(tuple(args))
         self.indices = find_refs(self.leaves)
         self.refs = [self.leaves[i] for i in self.indices]
-        check_distinct(function, self.refs)
+        check_distinct(f"{self.name} for {function}", self.refs, names=lambda: names_of_refs(fun, args, {}))
 
     def values(self) -> list[Any]:
         """The leaves, with the values of references."""
@@ -66,8 +65,10 @@ class _Signature:
         return call
 
 
-def jvp_of_refs(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any:
-    """`jvp` where primals are references, and their tangents too."""
+def jvp_of_refs(
+    jvp: Callable[..., Any], fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool
+) -> Any:
+    """`jvp`, the function of arrays, for primals that are references, and their tangents too."""
     signature = _Signature("jvp", fun, primals)
     leaves = pytree.tree_leaves(tuple(tangents))
     tangent_refs = signature.refs_among("tangent", leaves)
@@ -79,8 +80,10 @@ def jvp_of_refs(fun: Callable[..., Any], primals: Sequence[Any], tangents: Seque
     return (out, tangent, aux) if has_aux else (out, tangent)
 
 
-def linearize_of_refs(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> Any:
-    """`linearize` where primals are references, and their tangents too."""
+def linearize_of_refs(
+    linearize: Callable[..., Any], fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool
+) -> Any:
+    """`linearize`, the function of arrays, for primals that are references, and their tangents too."""
     signature = _Signature("linearize", fun, primals)
     (out, state), linear, aux = linearize(signature.of_values(fun, has_aux), *signature.values(), has_aux=True)
     write_all(signature.refs, state)
@@ -155,8 +158,8 @@ pytree.register_pytree_node(
 )
 
 
-def vjp_of_refs(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> Any:
-    """`vjp` where primals are references."""
+def vjp_of_refs(vjp: Callable[..., Any], fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> Any:
+    """`vjp`, the function of arrays, for primals that are references."""
     signature = _Signature("vjp", fun, primals)
     (out, state), pullback, aux = vjp(signature.of_values(fun, has_aux), *signature.values(), has_aux=True)
     write_all(signature.refs, state)

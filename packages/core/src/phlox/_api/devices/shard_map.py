@@ -26,7 +26,7 @@ from ..jit import arguments
 from ..jit.calling import function_of
 from ..jit.jit_function import JitFunction
 from ..jit.options import Options, Prefix
-from ..jit.references import check_distinct, find_refs, replaced
+from ..jit.references import check_distinct, find_refs, names_of_refs, replaced
 from ..jit.user_functions import FlatFunction, user_call
 
 
@@ -178,7 +178,7 @@ def _mapped(
         ref_indices = find_refs(leaves)
         if ref_indices:
             refs = [leaves[i] for i in ref_indices]
-            check_distinct(function, refs)
+            check_distinct(f"{arguments.fun_name(f)} for {function}", refs, names=lambda: names_of_refs(f, args, {}))
             leaves = replaced(leaves, ref_indices, values(refs))
             args = in_tree.unflatten(leaves)
         specs = _in_specs(function, where, in_specs, args, leaves, mapped_names)

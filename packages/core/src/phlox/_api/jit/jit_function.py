@@ -58,7 +58,7 @@ from .programs import (
     with_shardings,
     with_static,
 )  # fmt: skip
-from .references import ReferenceEntry, RefKey, check_distinct, replaced
+from .references import ReferenceEntry, RefKey, replaced
 from .traced import FunctionTrace
 from .user_functions import user_call
 
@@ -329,13 +329,17 @@ class JitFunction:
         refs: list[Ref] = []
         written: list[int] = []
 
+        def origin(ref: Ref) -> str:
+            names = [call.names()[i] for i, passed in zip(call.ref_indices, refs, strict=True) if passed is ref]
+            return f".\n\nThe reference was passed in as the argument {names[0]}" if names else ""
+
         def flat(*tracers: Any) -> list[Any]:
             start = [tracers[i] for i in call.ref_indices]
             refs.extend(Ref(AbstractRef(x.aval), x) for x in start)
             positional, keywords = call.arguments_of(replaced(tracers, call.ref_indices, refs))
             out = strictness.run(self._is_ours, self.fun, positional, keywords)
             leaves, tree = flatten(out)
-            arguments.check_outputs(self.fun, out, leaves)
+            arguments.check_outputs(self.fun, out, leaves, "jit", origin=origin)
             trees.append(tree)
             # Only references whose value is another object now were written: a read leaves the tracer in place.
             written.extend(i for i, (ref, x) in enumerate(zip(refs, start, strict=True)) if ref.value is not x)
@@ -394,6 +398,7 @@ class JitFunction:
         # Calling a user's function with the same PRNG keys again repeats its result, and is no second use of the keys
         # under `debug_key_reuse`. A second draw by one of phlox's own functions is one.
         traced = self._cached_trace(call)
+        call.check_refs(traced.refs)
         return lower_call(placed or call, traced, self._options, self._donated(call), repeatable=not self._is_ours)
 
     # -- inside another transformation
@@ -411,8 +416,7 @@ class JitFunction:
         # Under a trace only types matter: operands may be tracers, which have no placement.
         call.keys = call.check_arrays()
         traced = self._cached_trace(call, refs)
-        if refs:
-            check_distinct(traced.closed.jaxpr.name, refs, traced.refs)
+        call.check_refs(traced.refs)
         # The program cannot raise for a number that is too large.
         check_all(traced.integer_dtypes, call.leaves)
         operands = operands_of(call.leaves, traced.closed.jaxpr)

@@ -240,7 +240,7 @@ def _staged(
     leaves = [as_ref(x) for x in leaves]
     if refs := {i: leaves[i] for i in find_refs(leaves)}:
         # Traced as references that are closed over, which then become inputs.
-        (called,), operands = closed_over([wraps(fun)(lambda a, k: fun(*a, **k))], in_tree.unflatten(leaves))
+        (called,), operands = closed_over(function, [wraps(fun)(lambda a, k: fun(*a, **k))], in_tree.unflatten(leaves))
         closed, out_tree = _staged(called, operands, {}, function)
         return with_ref_inputs(closed, refs), out_tree
     leaves = [as_struct(x) for x in leaves]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -227,6 +228,13 @@ def addupdate(ref: Ref | RefView, idx: Any, x: ArrayLike) -> None:
     _write("addupdate", ref, idx, before + _fitting("addupdate", ref, before, x))
 
 
+@dataclass(frozen=True, slots=True)
+class _Lengths:
+    """The index of a view that shows all elements in another shape."""
+
+    shape: tuple[int, ...]
+
+
 class RefView:
     """A view of a part of a reference, ``ref.at[idx]``; reading and writing it read and write the reference.
 
@@ -245,7 +253,7 @@ class RefView:
         self.idx = idx if _is_all(idx) else _checked(ref, idx)
         inner = ref.aval.inner_aval
         # Tracing finds the type for every kind of index.
-        part = inner if _is_all(idx) else stage(lambda x: [x[idx]], [inner])[0].outvars[0].aval
+        part = inner if _is_all(idx) else stage(lambda x: [_part(x, idx)], [inner])[0].outvars[0].aval
         self.aval = ref.aval.update(inner_aval=part)
 
     @property
@@ -255,7 +263,7 @@ class RefView:
     def read(self, trace: Any) -> Any:
         """The elements, as `Ref.read`."""
         whole = self.ref.read(trace)
-        return whole if _is_all(self.idx) else whole[self.idx]
+        return whole if _is_all(self.idx) else _part(whole, self.idx)
 
     def write(self, trace: Any, value: Any) -> None:
         """Replaces the elements, as `Ref.write`."""
@@ -377,8 +385,15 @@ def _write(function: str, ref: Ref | RefView, idx: Any, value: Any) -> None:
     ref.write(trace, _with_part(whole, index, part))
 
 
+def _part(whole: Any, idx: Any) -> Any:
+    """The elements that a view shows."""
+    return whole.reshape(idx.shape) if isinstance(idx, _Lengths) else whole[idx]
+
+
 def _with_part(whole: Any, idx: Any, part: Any) -> Any:
     """`whole` with the elements at an index replaced by `part`, which has their type."""
+    if isinstance(idx, _Lengths):
+        return part.reshape(type_of(whole).shape)
     # As in JAX: an integer that is out of bounds writes the element that it reads, where `at` would write nothing. Of
     # an array of integers, those that are out of bounds write nothing.
     parts = idx if isinstance(idx, tuple) else (idx,)
@@ -397,6 +412,11 @@ def _length(ref: Ref | RefView) -> int:
     return ref.aval.shape[0]
 
 
+def _reshape(self: Ref | RefView, *shape: Any) -> RefView:
+    """A view of all elements in another shape, given as lengths or as one tuple of them; one length may be -1."""
+    return RefView(self, _Lengths(tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape))
+
+
 def install() -> None:
     """Installs operators, methods and properties on `Ref` and `RefView`."""
     both: dict[str, Any] = {
@@ -412,6 +432,7 @@ def install() -> None:
         "ndim": property(lambda self: self.aval.ndim, doc="Number of axes."),
         "size": property(lambda self: self.aval.size, doc="Number of elements."),
         "at": property(_At, doc="With an index, a view of a part: ``ref.at[1:3]``."),
+        "reshape": _reshape,
     }
     whole: dict[str, Any] = {
         "__repr__": _text,
