@@ -398,7 +398,8 @@ class JitFunction:
         # Calling a user's function with the same PRNG keys again repeats its result, and is no second use of the keys
         # under `debug_key_reuse`. A second draw by one of phlox's own functions is one.
         traced = self._cached_trace(call)
-        call.check_refs(traced.refs)
+        if call.refs:
+            call.check_refs(traced.refs)
         return lower_call(placed or call, traced, self._options, self._donated(call), repeatable=not self._is_ours)
 
     # -- inside another transformation
@@ -416,7 +417,8 @@ class JitFunction:
         # Under a trace only types matter: operands may be tracers, which have no placement.
         call.keys = call.check_arrays()
         traced = self._cached_trace(call, refs)
-        call.check_refs(traced.refs)
+        if call.refs:
+            call.check_refs(traced.refs)
         # The program cannot raise for a number that is too large.
         check_all(traced.integer_dtypes, call.leaves)
         operands = operands_of(call.leaves, traced.closed.jaxpr)
