@@ -21,7 +21,6 @@ CHANGED = {
     r"test_program_of_(gradient|jvp)\[(clip|maximum|one more use)\]": "the derivative of max is another",
     r"test_programs_print_alike\[(scan|map|fori_loop)\]": "scan prints other parameters",
     r"test_program\[(scan that .*|made number in a loop)\]": "scan prints other parameters",
-    r"test_what_a_reference_is": "references are printed without weak types",
     r"test_meshes.py::test_like_jax\[dynamic_slices\]": "a ds with a traced start is an AssertionError",
     r"test_convention\[(hypot at 0-|det.* rank .*-second)": (
         "derivatives of hypot at (0, 0) and second ones of det at singular matrices are others"

@@ -195,6 +195,10 @@ def test_callbacks_have_no_derivative_of_their_own() -> None:
             module.grad(lambda x, r=recorder: r.host(x))(1.0)
         with pytest.raises(ValueError):
             module.grad(lambda x, r=recorder: r.io("io", r.np.asarray(x)))(1.0)
+        with pytest.raises(ValueError, match="Pure callbacks do not support transpose"):
+            module.linear_transpose(lambda x, r=recorder: r.host(x), 1.0)(1.0)
+        with pytest.raises(ValueError, match="IO callbacks do not support transpose"):
+            module.linear_transpose(lambda x, r=recorder: r.io("io", r.np.asarray(x)), 1.0)(1.0)
 
 
 def test_custom_derivatives_give_them_one() -> None:

@@ -375,11 +375,11 @@ def test_refusals():
         checkify = checkify_of(lib)
         with pytest.raises(TypeError):
             checkify.check(lib.numpy.ones(2) > 0, "many")
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="Formatting arguments"):
             checkify.check(True, "{}", "text")
         with pytest.raises(TypeError):
             checkify.check_error("text")
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="Cannot abstractly evaluate"):
             lib.jit(positive(lib))(lib.numpy.ones(2))
         with pytest.raises(checkify.JaxRuntimeError):
             positive(lib)(-lib.numpy.ones(2))

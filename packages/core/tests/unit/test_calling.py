@@ -331,6 +331,9 @@ def test_tracebacks_show_the_code_of_a_call():
         f(jnp.ones(2))
     with pytest.raises(phlox.errors.PhloxError) as info:
         f(jnp.ones(3))
+    assert all(str(entry.path) == __file__ for entry in info.traceback)
+    with phlox.config.scope(traceback_filtering="off"), pytest.raises(phlox.errors.PhloxError) as info:
+        f(jnp.ones(3))
     entry = info.traceback[1]
     assert str(entry.statement).strip()
     assert "jitted.call_flat" in str(entry.frame.code.source())

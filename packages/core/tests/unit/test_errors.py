@@ -299,13 +299,49 @@ def test_tracebacks_leave_out_our_frames():
     def user_function(x):
         raise KeyError("the user's own error")
 
-    for transform in (phlox.jit, phlox.grad, phlox.vmap, phlox.pmap):
+    def rule(*_):
+        raise KeyError("the user's own error")
+
+    identity = phlox.custom_vjp(lambda x: x)
+    identity.defvjp(lambda x: (x, x), rule)
+    forward, backward = phlox.custom_jvp(user_function), phlox.custom_vjp(user_function)
+    forward.defjvp(rule)
+    backward.defvjp(rule, rule)
+    x = jnp.ones(2)
+    calls = {
+        "jit": lambda: phlox.jit(user_function)(x),
+        "jit in jit": lambda: phlox.jit(lambda x: phlox.jit(user_function)(x))(x),
+        "grad": lambda: phlox.grad(user_function)(1.0),
+        "value_and_grad": lambda: phlox.value_and_grad(user_function)(1.0),
+        "jvp": lambda: phlox.jvp(user_function, (x,), (x,)),
+        "linearize": lambda: phlox.linearize(user_function, x),
+        "vjp": lambda: phlox.vjp(user_function, x),
+        "pullback": lambda: phlox.vjp(identity, x)[1](x),
+        "custom_jvp": lambda: forward(x),
+        "rule of custom_jvp": lambda: phlox.jvp(forward, (x,), (x,)),
+        "custom_vjp": lambda: backward(x),
+        "rule of custom_vjp": lambda: phlox.vjp(backward, x),
+        "vmap": lambda: phlox.vmap(user_function)(x),
+        "pmap": lambda: phlox.pmap(user_function)(x),
+        "checkpoint": lambda: phlox.checkpoint(user_function)(x),
+        "make_jaxpr": lambda: phlox.make_jaxpr(user_function)(x),
+        "eval_shape": lambda: phlox.eval_shape(user_function, x),
+        "closure_convert": lambda: phlox.closure_convert(user_function, x),
+        "lower": lambda: phlox.jit(user_function).lower(x),
+        "trace": lambda: phlox.jit(user_function).trace(x),
+        "map": lambda: phlox.lax.map(user_function, x),
+        "scan": lambda: phlox.lax.scan(lambda c, x: user_function(x), x, x),
+    }
+    for name, call in calls.items():
         with pytest.raises(KeyError) as caught:
-            transform(user_function)(jnp.ones(2) if transform is not phlox.grad else 1.0)
-        frames = [str(entry.path) for entry in caught.traceback]
-        between = frames[frames.index(__file__) : len(frames) - frames[::-1].index(__file__)]
-        ours = [frame for frame in between if "/phlox/" in frame]
-        assert len(ours) <= 2, f"{transform.__name__} shows {ours}"
+            call()
+        assert not [str(entry.path) for entry in caught.traceback if "/phlox/" in str(entry.path)], name
+        assert not hasattr(caught.value, "__notes__")
+    with phlox.config.scope(traceback_filtering="quiet_remove_frames"), pytest.raises(KeyError) as caught:
+        phlox.jit(lambda x: phlox.jit(user_function)(x))(x)
+    assert caught.value.__notes__ == [
+        "For simplicity, frames of phlox are not in this traceback. JAX_TRACEBACK_FILTERING=off shows them."
+    ]
     with phlox.config.scope(traceback_filtering="off"), pytest.raises(KeyError) as caught:
         phlox.jit(user_function)(1.0)
     assert sum("/phlox/" in str(entry.path) for entry in caught.traceback) > 2

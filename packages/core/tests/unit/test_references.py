@@ -250,8 +250,33 @@ def test_references_of_loop_conditions():
     assert (f(10), jit(f)(10), r[...]) == (3, 0, 3)
     s[...] = 100
     assert (jit(f)(10), r[...]) == (10, 13)
-    with pytest.raises(errors.RefError, match="condition"):
-        lax.while_loop(lambda c: r.addupdate(1) or c < 3, lambda c: c + 1, 0)
+
+
+def test_loop_conditions_that_write():
+    """Each evaluation of the condition writes, also the last one, as in a loop of Python."""
+
+    def run(n, r, s):
+        def goes_on(c):
+            r[...] += 1
+            s[c] = r[...] * 1.0
+            return c < n
+
+        def body(c):
+            r[...] += 10
+            return c + 1
+
+        return lax.while_loop(goes_on, body, 0)
+
+    for call in (run, jit(run)):
+        r, s = new_ref(0), new_ref(jnp.zeros(5))
+        assert (int(call(3, r, s)), int(r[...])) == (3, 34)
+        np.testing.assert_array_equal(s[...], [1, 12, 23, 34, 0])
+
+    def cubed(x):
+        r = new_ref(x)
+        return lax.while_loop(lambda c: r.__setitem__(..., r[...] * x) or c < 1, lambda c: c + 1, 0) * 1.0 + r[...]
+
+    np.testing.assert_allclose(phlox.jvp(cubed, (2.0,), (1.0,)), (9.0, 12.0))
 
 
 def test_values_on_other_devices():
@@ -305,11 +330,11 @@ def test_where_references_are_refused():
         lax.custom_linear_solve(lambda x: x * r[0], X, lambda _, b: b / 2, symmetric=True)
     with pytest.raises(errors.ExportError, match="Ref"):
         phlox.export.export(jit(lambda x: x + r[0]))(1.0)
-    with pytest.raises(errors.RefError, match="passed and closed over"):
+    with pytest.raises(errors.RefError, match="closed over and passed as the argument"):
         lax.scan(lambda c, row: (c + row[...] + r[0], None), 0.0, r)
-    with pytest.raises(errors.RefError, match="passed and closed over"):
+    with pytest.raises(errors.RefError, match="closed over and passed as the argument"):
         jit(lambda x: jit(lambda a: a[0] + r[0] + x)(r))(1.0)
-    with pytest.raises(errors.RefError, match="passed twice"):
+    with pytest.raises(errors.RefError, match="appeared at both"):
         vmap(lambda a, b: a[...] + b[...])(r, r)
     with pytest.raises(errors.RefError, match="new_ref"):
         phlox.ref.get(jnp.ones(2))

@@ -10,17 +10,22 @@ from types import TracebackType
 from . import config, source
 from .errors import PhloxError
 
+#: the note of an error whose traceback was trimmed, with the words of JAX's note that programs look for
+_NOTE = "For simplicity, frames of phlox are not in this traceback. JAX_TRACEBACK_FILTERING=off shows them."
 
-def trim(error: BaseException) -> BaseException:
-    """Removes phlox's own frames from `error`'s traceback; returns `error`.
+
+def trim(error: BaseException) -> None:
+    """Removes phlox's own frames from `error`'s traceback.
 
     With the flag `traceback_filtering` "off", nothing is removed; with "tracebackhide", phlox's frames are only marked,
-    and IPython and pytest hide them. Must be called where phlox calls a user's function: the traceback ends at that
-    frame, and Python adds the callers' frames afterwards.
+    and IPython and pytest hide them. With "quiet_remove_frames" a note of the error says that frames are missing.
+
+    Must be called where phlox calls a user's function, and followed by ``raise`` alone: ``raise error`` would add the
+    frame of phlox again. Python adds the callers' frames afterwards.
     """
     filtering = config.current().traceback_filtering
     if filtering == "off":
-        return error
+        return
     # IPython asks the error itself for its traceback, and not its class alone.
     if "IPython" in sys.modules and not hasattr(error, "_render_traceback_"):
         with contextlib.suppress(AttributeError):  # an exception with slots
@@ -35,12 +40,14 @@ def trim(error: BaseException) -> BaseException:
             trace.tb_frame.f_locals["__tracebackhide__"] = True
         trace = trace.tb_next
     if filtering == "tracebackhide":
-        return error
+        return
     # From the innermost frame outwards, as each entry refers to the next inner one.
     rebuilt: TracebackType | None = None
     for trace in reversed(user_frames):
         rebuilt = TracebackType(rebuilt, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
-    return error.with_traceback(rebuilt)
+    error.__traceback__ = rebuilt
+    if filtering == "quiet_remove_frames" and _NOTE not in getattr(error, "__notes__", ()):
+        error.add_note(_NOTE)
 
 
 def rendered(error: BaseException) -> list[str]:

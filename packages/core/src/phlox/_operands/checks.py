@@ -24,7 +24,7 @@ from .._base.errors import (
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
 from .._ir.dimensions import as_length
-from .._trace.refs import Ref
+from .._trace.refs import AbstractRef
 from .._trace.trace import ArrayBase, Tracer, array_advice, not_an_array
 from .._xla.array import ArrayImpl
 from ..typing import Array, Shape
@@ -94,13 +94,22 @@ def type_of(x: Any) -> ShapedArray:
 
 def type_or_content_type(function: str, x: Any) -> ShapedArray:
     """The type of an array or number, or of the array that a reference holds. Raises `ArgumentError` for others."""
-    return x.aval.inner_aval if isinstance(x, Ref) else type_of(check_one(function, x))
+    content = content_type(x)
+    return type_of(check_one(function, x)) if content is None else content
+
+
+def content_type(x: Any) -> ShapedArray | None:
+    """The type of the array that a reference holds or a view of it shows; None for other objects."""
+    aval = getattr(x, "aval", None)
+    return aval.inner_aval if isinstance(aval, AbstractRef) else None
 
 
 def declared_dtype(x: Any) -> Any:
     """The attribute `dtype` of an object that is no array, such as a named array of penzai; None if it has none."""
     dtype = getattr(x, "dtype", None)
-    is_other = isinstance(dtype, np.dtype | dtypes.ExtendedDtype) and typeof_value(x) is None and not isinstance(x, Ref)
+    is_other = (
+        isinstance(dtype, np.dtype | dtypes.ExtendedDtype) and typeof_value(x) is None and content_type(x) is None
+    )
     return dtypes.canonical(dtypes.as_dtype(x)) if is_other else None
 
 

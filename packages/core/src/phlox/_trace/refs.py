@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 from .._base.errors import RefError
 from .._ir.avals import ShapedArray
 from .._ir.effects import Effects, RefEffect
-from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Var, jaxprs_in, memoized
+from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxprs_in, memoized
 from .._ir.key_uses import KeyUses
 from .._ir.primitive import Primitive, current_trace
 from .trace import Tracer, leaked
@@ -55,6 +55,16 @@ class AbstractRef:
     def weak_type(self) -> bool:
         """True when the element type gives way in promotions."""
         return self.inner_aval.weak_type
+
+    @property
+    def sharding(self) -> Any:
+        """The sharding of the array."""
+        return self.inner_aval.sharding
+
+    @property
+    def short(self) -> str:
+        """``Ref{f32[3]}``, as Jaxprs show it."""
+        return self.str_short()
 
     def update(self, inner_aval: Any = None, memory_space: Any = None, kind: Any = None) -> AbstractRef:
         """A copy with some attributes replaced."""
@@ -172,11 +182,16 @@ _any = False
 
 
 class _Access(Primitive):
-    """A read or a write of a reference. Bound, it accesses the reference and records nothing."""
+    """A read or a write of a reference. Bound, it accesses the reference and records nothing.
+
+    The reference is a parameter. In the result of `make_jaxpr` it may be the first operand instead.
+    """
 
     __slots__ = ()
 
-    def bind(self, *value: Any, ref: Ref, aval: ShapedArray) -> Any:
+    def bind(self, *value: Any, ref: Ref | None, aval: ShapedArray) -> Any:
+        if ref is None:
+            ref, value = value[0], value[1:]
         if not value:
             return ref.read(current_trace.get())
         ref.write(current_trace.get(), *value)
@@ -200,7 +215,7 @@ def _access(name: str, **rules: Any) -> _Access:
         name,
         lower=_refuse_access,
         effects=_access_effects,
-        show=lambda eqn, printer: {"ref": eqn.params["ref"].aval},
+        show=lambda eqn, printer: {} if eqn.params["ref"] is None else {"ref": eqn.params["ref"].aval},
         keys=lambda eqn, uses_of: KeyUses(fresh=tuple(range(len(eqn.outvars)))),
         nan_checked=False,
         **rules,
@@ -209,6 +224,23 @@ def _access(name: str, **rules: Any) -> _Access:
 
 ref_read = _access("ref_read", types=lambda ref, aval: aval)
 ref_write = _access("ref_write", types=lambda new, ref, aval: [], multiple_results=True)
+
+
+def with_ref_inputs(closed: ClosedJaxpr, refs: dict[int, Ref]) -> ClosedJaxpr:
+    """The program with an input for each of these references, at the positions that are their keys."""
+    # Variables of other Jaxprs stand for arrays, which is what `Var` says.
+    jaxpr, inputs = closed.jaxpr, {ref: Var(ref.aval) for ref in refs.values()}  # type: ignore[arg-type]
+    invars = list(jaxpr.invars)
+    for position, ref in refs.items():
+        invars.insert(position, inputs[ref])
+
+    def as_operand(eqn: JaxprEqn) -> JaxprEqn:
+        ref = eqn.params["ref"] if eqn.primitive in (ref_read, ref_write) else None
+        if ref not in inputs:
+            return eqn
+        return eqn.replace(invars=[inputs[ref], *eqn.invars], params={**eqn.params, "ref": None})
+
+    return closed.replace(jaxpr=jaxpr.replace(invars=invars, eqns=[as_operand(eqn) for eqn in jaxpr.eqns]))
 
 
 class Accesses(NamedTuple):

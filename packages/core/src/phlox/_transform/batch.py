@@ -109,7 +109,7 @@ class BatchTrace(Trace):
         # The reference has room for one value, and the batch holds many.
         if dim is not None:
             raise RefError(
-                f"a batched value was written to a reference of type {ref.aval} from outside, which has no batch axis",
+                f"a batched value was written to an unbatched array reference of type {ref.aval} from outside",
                 instead="a reference with a batch axis, passed to the mapped function as an argument",
             )
         ref.write(self.parent, whole)

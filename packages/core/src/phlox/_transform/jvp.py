@@ -107,7 +107,8 @@ class JVPTrace(Trace):
         if type(tangent) is not Zero:
             raise RefError(
                 f"a value that is differentiated was written to a reference of type {ref.aval} from outside",
-                instead="phlox.lax.stop_gradient(value); or new_ref in the differentiated function",
+                instead="phlox.lax.stop_gradient(value); or new_ref in the differentiated function. Move the array "
+                "reference to the arguments to differentiate with respect to it",
             )
         ref.write(self.parent, primal)
 

@@ -204,7 +204,7 @@ def choice(
     if batching not in (None, "select", "split"):
         raise OptionError(f"{function}: batching={batching!r}", instead="'select', 'split' or None")
     originals, order = funs, range(len(funs)) if order is None else order
-    funs, operands = closed_over(funs, operands)
+    funs, operands = closed_over(function, funs, operands)
 
     leaves, tree = operands_of(function, originals[-1], operands)
     index_axes = typeof(index).vma

@@ -25,6 +25,7 @@ from .._operands.promotion import to_dtype
 from .._ops.control import loop
 from .._ops.elementwise.logic import and_, lt
 from .._ops.structure.shape import as_array_or_tracer
+from .._trace.refs import accesses
 from .._trace.trace import typeof
 from .._transform.jaxprs import unused_inputs
 from .._transform.jvp import JVPTracer
@@ -125,6 +126,23 @@ def _what(condition: Staged) -> str:
     return f"output type(s) {[aval.update(weak_type=False) for aval in condition.out_avals]}"
 
 
+def _while_of_writing_condition(
+    cond_fun: Callable[[Carry], Any],
+    body_fun: Callable[[Carry], Carry],
+    init_val: Carry,
+    named: LoopBody,
+    checkpoints: int | None,
+) -> Carry:
+    """A loop whose condition writes to references: part of the body, as only bodies return values of references."""
+
+    def step(both: Any) -> Any:
+        carry = body_fun(both[1])
+        return cond_fun(carry), carry
+
+    step.__name__ = arguments.fun_name(body_fun)
+    return _while(lambda both: both[0], step, (cond_fun(init_val), init_val), named.inside(), checkpoints)[1]
+
+
 def _while(
     cond_fun: Callable[[Carry], Any],
     body_fun: Callable[[Carry], Carry],
@@ -149,6 +167,8 @@ def _while(
             f"{got or go_on.typed_result()}",
             instead=go_on.advice("cond_fun", "a bool"),
         )
+    if accesses(go_on.closed.jaxpr).written:
+        return _while_of_writing_condition(cond_fun, body_fun, init_val, named, checkpoints)
     # Devices may stop after different numbers of turns.
     while widen_refs(body.closed.jaxpr, stops := go_on.out_avals[0].vma) or not all(stops <= a.vma for a in avals):
         avals, body = settle_carry(

@@ -8,7 +8,7 @@ from typing import Any
 from .._api.batching.vmap import vmap
 from .._api.jit import arguments
 from .._api.jit.bodies import operands_of
-from .._api.jit.user_functions import check_returned
+from .._api.jit.user_functions import check_returned, user_call
 from .._base import pytree
 from .._base.errors import OptionError
 from .._operands.checks import integer
@@ -18,6 +18,7 @@ from ._scan_options import common_length
 from ._structural import concatenate, reshape
 
 
+@user_call
 def map(f: Callable[..., Any], xs: Tree, *, batch_size: int | None = None) -> Tree:
     """``stack([f(x) for x in xs])``, computed one slice at a time, which needs less memory than `vmap` (as
     ``jax.lax.map``).

@@ -10,7 +10,7 @@ import numpy as np
 from .._api.derivatives.remat import checkpoint
 from .._api.jit import arguments
 from .._api.jit.bodies import operands_of, staged
-from .._api.jit.references import check_distinct, find_refs, merged
+from .._api.jit.references import check_distinct, find_refs, merged, names_of_refs
 from .._api.jit.user_functions import user_call
 from .._base import pytree
 from .._base.errors import ArgumentError
@@ -157,7 +157,12 @@ def _scan_refs(
 ) -> tuple[Carry, Tree]:
     """A scan over arrays and references; each step reads and writes its slice of each reference."""
     refs = [leaves[i] for i in mine]
-    check_distinct("scan", refs)
+    name = f"{arguments.fun_name(f)} for scan"
+
+    def names() -> list[str]:
+        return names_of_refs(f, (pytree.tree_map(lambda _: 0, init), tree.unflatten(leaves)), {})
+
+    check_distinct(name, refs, names=names)
 
     def step(carry: Carry, both: Any) -> Any:
         rows, rest = both
@@ -165,7 +170,7 @@ def _scan_refs(
         # the rows.
         parts = [Ref(AbstractRef(typeof(row)), row) for row in rows]
         out = f(carry, merged(tree, mine, parts, rest))
-        check_distinct("scan", refs, current_trace.get().captured)
+        check_distinct(name, refs, current_trace.get().captured, names=names)
         return (out[0], (out[1], values(parts))) if _is_pair(out) else out
 
     step.__name__ = arguments.fun_name(f)

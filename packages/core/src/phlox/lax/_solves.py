@@ -56,20 +56,28 @@ class _Unknown:
                     instead=program.advice(role, "solution, aux"),
                 )
             tree = parts[0]
-        what = f"{self.function}: {role} returns a tree unlike {self.argument}"
-        pytree.check_same(self.tree, tree, what, program.advice(role, f"a tree like {self.argument}"))
-        _check_types(what, tree, self.avals, program.out_avals[: len(self.avals)], same_dtype)
+        what = f"{self.function}: the {role}() output"
+        unlike = f"{what} pytree is unlike {self.argument}"
+        pytree.check_same(self.tree, tree, unlike, program.advice(role, f"a tree like {self.argument}"))
+        expected = self.argument, self.avals
+        _check_types(what, tree, expected, program.out_avals[: len(self.avals)], same_dtype)
 
 
 def _check_types(
-    what: str, tree: PyTreeDef, expected: Sequence[ShapedArray], got: Sequence[ShapedArray], same_dtype: bool
+    what: str,
+    tree: PyTreeDef,
+    expected: tuple[str, Sequence[ShapedArray]],
+    got: Sequence[ShapedArray],
+    same_dtype: bool,
 ) -> None:
-    for path, want, have in zip(pytree.named_paths(tree), expected, got, strict=True):
+    argument, avals = expected
+    for path, want, have in zip(pytree.named_paths(tree), avals, got, strict=True):
         place = f" at result{pytree.keystr(path)}" if path else ""
+        types = f"unlike {argument}: {have.short}{place} for {want.short}"
         if have.shape != want.shape:
-            raise ShapeError(f"{what}: {have.short}{place} for {want.short}", shapes=[have.shape, want.shape])
+            raise ShapeError(f"{what} shapes are {types}", shapes=[have.shape, want.shape])
         if same_dtype and have.dtype != want.dtype:
-            raise DtypeError(f"{what}: {have.short}{place} for {want.short}", instead=f"a result of type {want.short}")
+            raise DtypeError(f"{what} dtypes are {types}", instead=f"a result of type {want.short}")
 
 
 @user_call

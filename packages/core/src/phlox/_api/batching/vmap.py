@@ -20,7 +20,7 @@ from ..._transform.array_operations import sum_axes
 from ..._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
 from ..._transform.sharding_types import reshard_like
 from ..jit import arguments
-from ..jit.references import check_distinct, find_refs, replaced
+from ..jit.references import check_distinct, find_refs, names_of_refs, replaced
 from ..jit.user_functions import FlatFunction, check_returned, user_call
 from .mappable import any_mappable, is_mappable, is_spec, run_mapped
 
@@ -86,7 +86,7 @@ def vmap(
         check_in_axes("vmap", in_axes, len(args))
         axes = [*flat_axes("vmap in_axes", in_axes, args), *[0] * (len(leaves) - _count(args))]
         # A reference with a mapped axis becomes one reference for each example; the others are passed unchanged.
-        mapped_refs = _mapped_refs(leaves, axes)
+        mapped_refs = _mapped_refs(leaves, axes, fun, args, kwargs)
         refs = [leaves[i] for i in mapped_refs]
         leaves = replaced(leaves, mapped_refs, values(refs)) if refs else leaves
         # Arguments that are not mapped need not be arrays; the checks see a 0 in their place.
@@ -153,11 +153,14 @@ def _explicit(avals: Sequence[Any], dims: Sequence[int | None]) -> Spec | None:
     return None
 
 
-def _mapped_refs(leaves: Sequence[Any], axes: Sequence[int | None]) -> list[int]:
+def _mapped_refs(
+    leaves: Sequence[Any], axes: Sequence[int | None], fun: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+) -> list[int]:
     """The indices of references with a mapped axis. Raises if a reference occurs twice among the leaves."""
     indices = find_refs(leaves)
     if indices:
-        check_distinct("vmap", [leaves[i] for i in indices])
+        name = f"{arguments.fun_name(fun)} for vmap"
+        check_distinct(name, [leaves[i] for i in indices], names=lambda: names_of_refs(fun, args, kwargs))
     return [i for i in indices if axes[i] is not None]
 
 
@@ -175,7 +178,7 @@ def _with_mappables(
     leaves, in_tree = flatten((args, kwargs), is_mappable)
     args_tree, kwargs_tree = pytree.treedef_children(in_tree)
     specs = [*flat_axes("vmap in_axes", in_axes, args_tree), *[0] * kwargs_tree.num_leaves]
-    mapped_refs = _mapped_refs(leaves, specs)
+    mapped_refs = _mapped_refs(leaves, specs, fun, args, kwargs)
     refs = [leaves[i] for i in mapped_refs]
     leaves = replaced(leaves, mapped_refs, values(refs)) if refs else leaves
     # As above, what is not mapped need not be an array.

@@ -123,7 +123,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     for x in payload:
         if not isinstance(x, ArrayBase | np.ndarray):
             raise ArgumentError(
-                f"{function}: what is put into the message must be arrays, got {x!r} of type {type(x).__name__}",
+                f"{function}: Formatting arguments must be arrays, got {x!r} of type {type(x).__name__}",
                 instead="an f-string for what is known while tracing",
             )
     # The line is found here, while the user's frame is on the stack.

@@ -28,6 +28,7 @@ from .custom import custom_vjp
 from .differentiate import refuse_reduce_axes
 
 
+@user_call
 def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
     """Converts the tracers that `fun` closes over to arguments: ``converted(*args, *values)`` is ``fun(*args)``.
 

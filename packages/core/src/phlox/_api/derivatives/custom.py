@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..._base import pytree
 from ..._base.errors import DerivativeError, OptionError, TreeError, UnexpectedTracerError, UnsupportedError
 from ..._base.pytree import PyTreeDef, flatten
+from ..._base.tracebacks import trim
 from ..._base.wrapping import P, R
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
@@ -85,7 +86,7 @@ class _Custom(FunctionWithRules[P, R]):
         def flat(*xs: Any) -> list[Any]:
             out = self.fun(*self._fill(args, in_tree.unflatten(xs)))
             outs, tree = flatten(out)
-            arguments.check_outputs(self.fun, out, outs)
+            arguments.check_outputs(self.fun, out, outs, role=f"{self.kind} primal function")
             trees.append(tree)
             return outs
 
@@ -105,7 +106,7 @@ class _Custom(FunctionWithRules[P, R]):
     #: whether differentiated arguments may be references
     takes_refs = False
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def _call(self, *args: P.args, **kwargs: P.kwargs) -> R:
         outer = current_trace.get()
         # Without a trace, or for values under `ensure_compile_time_eval`, nothing is differentiated.
         if runs_at_once(outer, args, kwargs):
@@ -120,7 +121,7 @@ class _Custom(FunctionWithRules[P, R]):
         trace = _responsible_trace(leaves)
         if trace is not outer:
             # Containers of the result are made anew, as variables of flax store the trace that they are made under.
-            return pytree.tree_map(lambda x: x, self._under(trace, lambda: self(*args)))  # type: ignore[call-arg]
+            return pytree.tree_map(lambda x: x, self._under(trace, lambda: self._call(*args)))  # type: ignore[call-arg]
         # Under `jvp` the rule alone gives result and tangent, so the function is not traced.
         if isinstance(trace, JVPTrace) and self._needs_only_rules():
             return self._under(trace, lambda: self._differentiate(args, leaves, in_tree))
@@ -279,7 +280,11 @@ class custom_jvp(_Custom[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.jvp is None:
             raise no_rule(self.fun, self.kind, "JVP", "defjvp(rule)")
-        return super().__call__(*args, **kwargs)
+        try:
+            return self._call(*args, **kwargs)
+        except Exception as error:
+            trim(error)
+            raise
 
     def _stop_derivatives(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         nondiff = self._nondiff_positions(args)
@@ -493,7 +498,11 @@ class custom_vjp(_Custom[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
             raise no_rule(self.fun, self.kind, "VJP", "defvjp(fwd, bwd)")
-        return super().__call__(*args, **kwargs)
+        try:
+            return self._call(*args, **kwargs)
+        except Exception as error:
+            trim(error)
+            raise
 
     def _stop_derivatives(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         # A tracer in `nondiff_argnums` would be a constant of the backward rule, which runs after its trace has ended.

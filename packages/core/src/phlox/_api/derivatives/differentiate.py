@@ -26,7 +26,8 @@ from ..._transform.linearize import linearize as linearize_flat
 from ..._transform.manual_axes import as_typed_all
 from ..._transform.transpose import Linear, Unwanted, backward_pass
 from ..jit import arguments
-from ..jit.user_functions import FlatFunction, check_returned
+from ..jit.references import find_refs
+from ..jit.user_functions import FlatFunction, check_returned, user_call
 
 # Wrapped around the names of scopes: profiles then show ``transpose(jvp(layer))``, as those of JAX do.
 _JVP, _TRANSPOSE = Wrapper("jvp"), Wrapper("transpose")
@@ -116,6 +117,7 @@ def _as_user_array(x: Any) -> Any:
     return x if typeof(x).dtype == dtypes.float0 else as_array_or_tracer(x)
 
 
+@user_call
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -151,6 +153,10 @@ def jvp(
     tangent_leaves = pytree.tree_leaves(tangents)
     structures = pytree.tree_structure(primals), pytree.tree_structure(tangents)
     pytree.check_same(*structures, "primal and tangent arguments to jvp must have the same tree structure")
+    if find_refs(leaves):
+        from .references import jvp_of_refs  # here, as below: few programs differentiate with respect to references
+
+        return jvp_of_refs(jvp, fun, primals, tangents, has_aux)
     avals = _check_args("jvp", fun, primals, leaves)
     names = arguments.leaf_names(fun, primals, {})
     checked = [_as_tangent(t, a, name, _OF_JVP) for t, a, name in zip(tangent_leaves, avals, names, strict=True)]
@@ -198,6 +204,7 @@ def _apply_linear(jaxpr: Jaxpr, signature: _Signature, residuals: list[Any], *ta
     return out_tree.unflatten(tangents_out)
 
 
+@user_call
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_nzs: Any = None) -> tuple[Any, ...]:
     """The value of `fun` at `primals`, and its derivative there as a function of tangents.
 
@@ -224,6 +231,10 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_
     """
     _refuse_in_nzs("linearize", in_nzs)
     leaves, in_tree = flatten(primals)
+    if find_refs(leaves):
+        from .references import linearize_of_refs
+
+        return linearize_of_refs(linearize, fun, primals, has_aux)
     out, aux, signature, jaxpr, residuals = _linearize(fun, primals, leaves, in_tree, has_aux, "linearize")
     out_tree = signature.trees[1]
     check_returned(fun, out_tree)
@@ -324,6 +335,7 @@ class Pullback:
         opaque = iter(self.opaque_residuals)
         return [next(opaque) if i is None else leaves[i] for i in self.argument_indices]
 
+    @user_call
     def __call__(self, cotangent: Any, *more: Any) -> Any:
         """A tuple with the cotangent of each argument."""
         if more:
@@ -378,15 +390,25 @@ class Pullback:
 
     @property
     def with_logs(self) -> Callable[[Any], tuple[Any, dict[str, Any]]]:
-        """The same map, which returns (cotangents, logs of the backward rules), see `custom_vjp.defvjp_with_logs`."""
+        """The same map, which returns (cotangents, logs of the backward rules), see `custom_vjp.defvjp_with_logs`.
+
+        ``with_logs.with_refs(...)`` takes destinations for the cotangents, as the method `with_refs` does.
+        """
         from .logs import gather_logs, inline_calls_with_logs  # few rules have logs
 
-        def pull_with_logs(cotangent: Any) -> tuple[Any, dict[str, Any]]:
-            jaxpr = inline_calls_with_logs(self.jaxpr)
-            pullback = Pullback(self.signature, jaxpr, self.argument_indices, self.args_res, self.opaque_residuals)
-            with gather_logs() as logs:
-                return pullback(cotangent), logs.entries
+        def logging(call: Callable[[Pullback, Any], Any]) -> Any:
+            def pull_with_logs(cotangent: Any) -> tuple[Any, dict[str, Any]]:
+                jaxpr = inline_calls_with_logs(self.jaxpr)
+                pullback = Pullback(self.signature, jaxpr, self.argument_indices, self.args_res, self.opaque_residuals)
+                with gather_logs() as logs:
+                    return call(pullback, cotangent), logs.entries
 
+            return pull_with_logs
+
+        pull_with_logs = logging(lambda pullback, cotangent: pullback(cotangent))
+        pull_with_logs.with_refs = lambda *destinations: logging(
+            lambda pullback, cotangent: pullback.with_refs(*destinations)(cotangent)
+        )
         return pull_with_logs
 
     def flat(self, cotangents: Sequence[Any], mask: Sequence[bool] | None = None) -> list[Any]:
@@ -451,6 +473,7 @@ def _refuse_in_nzs(function: str, in_nzs: Any) -> None:
         raise UnsupportedError(f"{function}: in_nzs={in_nzs!r}", instead="a function of the arguments that vary")
 
 
+@user_call
 def vjp(
     fun: Callable[..., Any],
     *primals: Any,
@@ -485,6 +508,10 @@ def vjp(
     """
     refuse_reduce_axes("vjp", reduce_axes)
     _refuse_in_nzs("vjp", in_nzs)
+    if find_refs(flatten(primals)[0]):
+        from .references import vjp_of_refs
+
+        return vjp_of_refs(vjp, fun, primals, has_aux)
     out, pullback, aux = pull_back(fun, primals, has_aux, "vjp")
     check_returned(fun, pullback.out_tree)
     result = pullback.out_tree.unflatten(out), pullback

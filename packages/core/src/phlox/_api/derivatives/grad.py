@@ -11,6 +11,7 @@ from ..._base import pytree
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, DerivativeError
 from ..._base.pytree import flatten, tree_structure
+from ..._base.tracebacks import trim
 from ..._base.wrapping import P, R, renamed, wraps
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, typeof_value
@@ -219,7 +220,11 @@ def grad(
 
     @wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, result = both(*args, **kwargs)
+        try:
+            value, result = both(*args, **kwargs)
+        except Exception as error:
+            trim(error)
+            raise
         return (result, value[1]) if has_aux else result
 
     return gradient

@@ -98,7 +98,7 @@ def checkpoint(
             prevent_cse if isinstance(prevent_cse, bool) else _flag_per_array(prevent_cse, dynamic_args, dynamic_kwargs)
         )
         # References are closed over, since the primitive takes arrays only.
-        (dynamic,), operands = closed_over([dynamic], (*dynamic_args, *dynamic_kwargs.values()))
+        (dynamic,), operands = closed_over("checkpoint", [dynamic], (*dynamic_args, *dynamic_kwargs.values()))
 
         def operand_names() -> list[str]:
             leaf_names = arguments.leaf_names(fun, dynamic_args, dynamic_kwargs, static_args)

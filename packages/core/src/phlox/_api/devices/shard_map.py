@@ -16,6 +16,7 @@ from ..._base.wrapping import wraps
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, only
 from ..._ir.primitive import current_trace
 from ..._ops.spmd import shard_map as spmd
+from ..._trace.refs import AbstractRef, Ref, values, write_all
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._xla.mesh import AbstractMesh, Mesh, current_mesh
@@ -25,6 +26,7 @@ from ..jit import arguments
 from ..jit.calling import function_of
 from ..jit.jit_function import JitFunction
 from ..jit.options import Options, Prefix
+from ..jit.references import check_distinct, find_refs, names_of_refs, replaced
 from ..jit.user_functions import FlatFunction, user_call
 
 
@@ -173,7 +175,20 @@ def _mapped(
         where = _mesh(function, mesh, names)
         mapped_names = _mapped_names(where, names)
         leaves, in_tree = flatten(args)
+        ref_indices = find_refs(leaves)
+        if ref_indices:
+            refs = [leaves[i] for i in ref_indices]
+            check_distinct(f"{arguments.fun_name(f)} for {function}", refs, names=lambda: names_of_refs(f, args, {}))
+            leaves = replaced(leaves, ref_indices, values(refs))
+            args = in_tree.unflatten(leaves)
         specs = _in_specs(function, where, in_specs, args, leaves, mapped_names)
+        if ref_indices:
+            state_specs = [specs[i] for i in ref_indices]
+            with_state = _returning_state(f, in_tree, ref_indices)
+            call = _mapped(function, with_state, mesh, tuple(specs), (out_specs, state_specs), names, check_vma)
+            result, state = call(*leaves)
+            write_all(refs, state)
+            return result
         dynamic = tuple(s is not None for s in specs)
         fixed = tuple(x for x, spec in zip(leaves, specs, strict=True) if spec is None)
         is_eager = current_trace.get() is None
@@ -196,6 +211,18 @@ def _mapped(
         return run(*only(leaves, dynamic))
 
     return mapped
+
+
+def _returning_state(f: Callable[..., Any], in_tree: PyTreeDef, ref_indices: Sequence[int]) -> Callable[..., Any]:
+    """`f` as a function of its leaves, with values for references, which also returns their final values."""
+
+    @wraps(f)
+    def with_state(*leaves: Any) -> tuple[Any, list[Any]]:
+        parts = [Ref(AbstractRef(typeof(leaves[i])), leaves[i]) for i in ref_indices]
+        result = f(*in_tree.unflatten(replaced(leaves, ref_indices, parts)))
+        return result, values(parts)
+
+    return with_state
 
 
 def _mesh(function: str, mesh: Any, names: frozenset[Any]) -> Mesh:

@@ -18,6 +18,7 @@ from ..._base.errors import ArgumentError, OptionError, StaticArgumentError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, is_masked, typeof_value
 from ..._ops.structure.shape import as_array_or_tracer
+from ..._trace.refs import Ref
 from ..._trace.trace import ArrayBase, not_an_array
 
 Ints = tuple[int, ...]
@@ -316,11 +317,31 @@ def incomparable(fun: Callable[..., Any], statics: Sequence[Any], error: Excepti
     )
 
 
-def check_outputs(fun: Callable[..., Any], out: Any, leaves: Sequence[Any]) -> None:
-    """Raises `ArgumentError` naming the part of the result of `fun` that is no array."""
+def check_outputs(
+    fun: Callable[..., Any],
+    out: Any,
+    leaves: Sequence[Any],
+    function: str = "",
+    role: str = "function",
+    origin: Callable[[Ref], str] | None = None,
+) -> None:
+    """Raises `ArgumentError` naming the part of the result of `fun` that is no array.
+
+    `function` is the transformation that traces `fun`, whose `role` it has. ``origin(ref)`` tells of a returned
+    reference where it comes from.
+    """
     for i, leaf in enumerate(leaves):
         if typeof_value(leaf) is None:
             path = pytree.named_paths(pytree.tree_structure(out), out)[i]
+            if isinstance(leaf, Ref):
+                what = f"{role} {_described(fun)}{function and ' traced for ' + function}"
+                raise ArgumentError(
+                    f"{what} returned a mutable array reference of type {leaf.aval} at output tree path "
+                    f"result{pytree.keystr(path)}{origin(leaf) if origin else ''}",
+                    instead="ref[...], which reads its value; the caller has the references that it passes",
+                    argument="result" + pytree.keystr(path),
+                    value=leaf,
+                )
             raise ArgumentError(
                 f"function {_described(fun)} returned a value of type {type(leaf)} at output component "
                 f"{pytree.keystr(path) or 'result'}, which is not a valid JAX type: {leaf!r} is no array",

@@ -47,7 +47,7 @@ class Staged:
         def flat(*xs: Any) -> list[Any]:
             out = fun(*in_tree.unflatten(xs))
             leaves, tree = flatten(out)
-            arguments.check_outputs(fun, out, leaves)
+            arguments.check_outputs(fun, out, leaves, function)
             trees.append(tree)
             return leaves
 

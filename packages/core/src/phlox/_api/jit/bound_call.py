@@ -33,10 +33,10 @@ class BoundCall:
       leaves, tree: the leaves and the treedef of (args, kwargs).
       keys: the key of each leaf, set before the call is looked up or traced: an array key (type and placement), a type,
         the class of a Python number; for a reference a `RefKey`.
-      ref_indices: indices of the leaves that are values of references; see `take_refs`.
+      ref_indices: indices of the leaves that are values of references, which are `refs`; see `take_refs`.
     """
 
-    __slots__ = ("args", "fun", "keys", "kwargs", "leaves", "ref_indices", "statics", "tree")
+    __slots__ = ("args", "fun", "keys", "kwargs", "leaves", "ref_indices", "refs", "statics", "tree")
     args: Any
     kwargs: Any
     keys: Sequence[Any]
@@ -50,6 +50,7 @@ class BoundCall:
         self.tree: PyTreeDef
         self.leaves, self.tree = flatten((args, kwargs))
         self.ref_indices: tuple[int, ...] = ()
+        self.refs: Sequence[Ref] = ()
 
     @property
     def avals(self) -> list[ShapedArray]:
@@ -71,10 +72,20 @@ class BoundCall:
         if not self.ref_indices:
             return []
         refs = [self.leaves[i] for i in self.ref_indices]
-        check_distinct(arguments.fun_name(self.fun), refs)
+        self.refs = refs
+        self.check_refs()
         # A traced reference is a hidden operand and result (docs/decisions.md), so the call goes on with its value.
         self.leaves = replaced(self.leaves, self.ref_indices, values(refs))
         return refs
+
+    def check_refs(self, captured: Collection[Ref] = ()) -> None:
+        """Raises `RefError` if one of the references is passed twice, or is one of those that are closed over."""
+
+        def ref_names() -> list[str]:
+            names = self.names()
+            return [names[i] for i in self.ref_indices]
+
+        check_distinct(f"{arguments.fun_name(self.fun)} for jit", self.refs, captured, names=ref_names)
 
     def with_values_of(self, refs: Sequence[Ref]) -> BoundCall:
         """The same call with the values of closed-over references as further leaves."""
@@ -131,6 +142,7 @@ class BoundCall:
         """The call as a cache or a stage holds it: it keeps no array of the user alive."""
         call = copy.copy(self)
         call.args = call.kwargs = call.leaves = None
+        call.refs = ()
         return call
 
 

@@ -42,50 +42,54 @@ FAILURES = (JaxRuntimeError, ValueError, RuntimeError, NumberRangeError)
 #: Helper functions are written out here, as each Python call costs time on the fast path.
 CALL = """\
 def call({parameters}):
-    if tracing() is not None:
-        return jitted.trim_errors(jitted.call_traced, {arguments})
-    {unless}fingerprint = (config.global_settings if overridden() is None else config.current()).call_fingerprint
-    if {arrays}:
-        call_key = {keys}
-        leaves = [{buffers}]
-    else:  # pytrees, numbers, optional arguments
-        kinds, leaves = [{names}], []
-        try:
-            gather(kinds, leaves, {values})
-            call_key = {kinds}
-        except Exception:  # not a pytree of arrays: the general path raises the error
-            call_key = None
     try:
-        fast_path = jitted.calls.get(call_key)
-    except Exception:  # a static argument is not hashable: the general path raises the error
-        fast_path = call_key = None
-    if fast_path is None or fast_path[0] is not fingerprint:
-        fast_path = jitted.calls.get((fingerprint, call_key))
-        if fast_path is None:
-            return jitted.trim_errors(jitted.call_flat, {arguments}, call_key)
-    _, prepare, execute, handlers, finish, aval, placement, calls_until_check, entry = fast_path
-    for _ in calls_until_check:  # at most one turn, which counts the call in C; none when checks are due
+        if tracing() is not None:
+            return jitted.call_traced({arguments})
+        {unless}fingerprint = (config.global_settings if overridden() is None else config.current()).call_fingerprint
+        if {arrays}:
+            call_key = {keys}
+            leaves = [{buffers}]
+        else:  # pytrees, numbers, optional arguments
+            kinds, leaves = [{names}], []
+            try:
+                gather(kinds, leaves, {values})
+                call_key = {kinds}
+            except Exception:  # not a pytree of arrays: the general path raises the error
+                call_key = None
         try:
-            if prepare is not None:
-                leaves = prepare(leaves)
-            results = execute(leaves).consume_with_handlers(handlers)
-            if finish is not None:
-                return finish(results)
-            array = ArrayImpl()  # `wrap`, inlined
-            array._buf = results[0]
-            array.aval = aval
-            array._placement = placement
-            return array
-        except FAILURES:
-            jitted.explain_failure(entry, {arguments})
-            raise
-    return jitted.trim_errors(jitted.call_flat, {arguments}, call_key)  # checks are due
+            fast_path = jitted.calls.get(call_key)
+        except Exception:  # a static argument is not hashable: the general path raises the error
+            fast_path = call_key = None
+        if fast_path is None or fast_path[0] is not fingerprint:
+            fast_path = jitted.calls.get((fingerprint, call_key))
+            if fast_path is None:
+                return jitted.call_flat({arguments}, call_key)
+        _, prepare, execute, handlers, finish, aval, placement, calls_until_check, entry = fast_path
+        for _ in calls_until_check:  # at most one turn, which counts the call in C; none when checks are due
+            try:
+                if prepare is not None:
+                    leaves = prepare(leaves)
+                results = execute(leaves).consume_with_handlers(handlers)
+                if finish is not None:
+                    return finish(results)
+                array = ArrayImpl()  # `wrap`, inlined
+                array._buf = results[0]
+                array.aval = aval
+                array._placement = placement
+                return array
+            except FAILURES:
+                jitted.explain_failure(entry, {arguments})
+                raise
+        return jitted.call_flat({arguments}, call_key)  # checks are due
+    except Exception as error:
+        trim(error)
+        raise
 """
 # With more or fewer arguments, numbers of static arguments that count from the end mean others.
 _OTHERWISE = """\
 if {otherwise}:
-        return jitted.trim_errors(jitted.call_flat, {arguments})
-    """
+            return jitted.call_flat({arguments})
+        """
 #: With more array parameters than this, `gather` collects them instead of generated code for each.
 MAX_ARRAYS = 8
 
@@ -103,7 +107,8 @@ def function_of(jitted: JitFunction) -> Any:
             generated = jitted.specialize(args, kwargs)
             return jitted.call_flat(args, kwargs) if generated is None else generated(*args, **kwargs)
         except Exception as error:
-            raise trim(error)  # noqa: B904  (it is the same error)
+            trim(error)
+            raise
 
     function: Any = call
     function.__name__ = function.__qualname__ = arguments.fun_name(jitted.fun)

@@ -18,7 +18,6 @@ from ..._base.checks import retracing
 from ..._base.errors import UnexpectedTracerError
 from ..._base.monitoring import TRACE, on, timed
 from ..._base.pytree import PyTreeDef, flatten
-from ..._base.tracebacks import trim
 from ..._ir.avals import typeof_value
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, contains, hoist_consts
 from ..._ops.control.call import jit_p
@@ -59,8 +58,9 @@ from .programs import (
     with_shardings,
     with_static,
 )  # fmt: skip
-from .references import ReferenceEntry, RefKey, check_distinct, replaced
+from .references import ReferenceEntry, RefKey, replaced
 from .traced import FunctionTrace
+from .user_functions import user_call
 
 if TYPE_CHECKING:
     from ..checks.explanation import Explanation
@@ -164,14 +164,6 @@ class JitFunction:
         self._generated_for = parameters
         specialize(function, parameters, frozenset(static), form_matters)
         return function
-
-    def trim_errors(self, call: Callable[..., Any], *args: Any) -> Any:
-        """Calls ``call(*args)``, which may run the user's function, and removes phlox's frames from its errors."""
-        try:
-            return call(*args)
-        except Exception as error:
-            # `from error` would show the same error twice.
-            raise trim(error)  # noqa: B904  (it is the same error)
 
     def _cache_size(self) -> int:
         """The number of compiled programs; JAX's jitted functions have a method of this name."""
@@ -337,13 +329,17 @@ class JitFunction:
         refs: list[Ref] = []
         written: list[int] = []
 
+        def origin(ref: Ref) -> str:
+            names = [call.names()[i] for i, passed in zip(call.ref_indices, refs, strict=True) if passed is ref]
+            return f".\n\nThe reference was passed in as the argument {names[0]}" if names else ""
+
         def flat(*tracers: Any) -> list[Any]:
             start = [tracers[i] for i in call.ref_indices]
             refs.extend(Ref(AbstractRef(x.aval), x) for x in start)
             positional, keywords = call.arguments_of(replaced(tracers, call.ref_indices, refs))
             out = strictness.run(self._is_ours, self.fun, positional, keywords)
             leaves, tree = flatten(out)
-            arguments.check_outputs(self.fun, out, leaves)
+            arguments.check_outputs(self.fun, out, leaves, "jit", origin=origin)
             trees.append(tree)
             # Only references whose value is another object now were written: a read leaves the tracer in place.
             written.extend(i for i, (ref, x) in enumerate(zip(refs, start, strict=True)) if ref.value is not x)
@@ -402,6 +398,8 @@ class JitFunction:
         # Calling a user's function with the same PRNG keys again repeats its result, and is no second use of the keys
         # under `debug_key_reuse`. A second draw by one of phlox's own functions is one.
         traced = self._cached_trace(call)
+        if call.refs:
+            call.check_refs(traced.refs)
         return lower_call(placed or call, traced, self._options, self._donated(call), repeatable=not self._is_ours)
 
     # -- inside another transformation
@@ -419,8 +417,8 @@ class JitFunction:
         # Under a trace only types matter: operands may be tracers, which have no placement.
         call.keys = call.check_arrays()
         traced = self._cached_trace(call, refs)
-        if refs:
-            check_distinct(traced.closed.jaxpr.name, refs, traced.refs)
+        if call.refs:
+            call.check_refs(traced.refs)
         # The program cannot raise for a number that is too large.
         check_all(traced.integer_dtypes, call.leaves)
         operands = operands_of(call.leaves, traced.closed.jaxpr)
@@ -448,13 +446,15 @@ class JitFunction:
 
     # -- tracing and lowering without running
 
+    @user_call
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """The function traced for these arguments (arrays or `ShapeDtypeStruct`s); nothing is compiled."""
-        return self.trim_errors(lambda: self._as_traced(self._call_of_stage(args, kwargs)))
+        return self._as_traced(self._call_of_stage(args, kwargs))
 
+    @user_call
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """The function lowered to StableHLO for these arguments (arrays or `ShapeDtypeStruct`s)."""
-        return self.trim_errors(lambda: self._as_lowered(self._call_of_stage(args, kwargs)))
+        return self._as_lowered(self._call_of_stage(args, kwargs))
 
     def _call_of_stage(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
         """The call with these arguments, of which types are enough, and the keys of its leaves."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._base import config, pytree
-from ..._base.errors import ArgumentError, RefError, ShapeError
+from ..._base.errors import ArgumentError, ShapeError
 from ..._base.pytree import flatten
 from ..._base.wrapping import wraps
 from ..._ir import dtypes
@@ -17,7 +17,7 @@ from ..._ops.spmd import reshard
 from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.axes import AxisName, axis_env as axes_in_scope, only_axes
 from ..._trace.leaks import no_leaks
-from ..._trace.refs import AbstractRef, Ref
+from ..._trace.refs import AbstractRef, Ref, with_ref_inputs
 from ..._trace.staging import stage
 from ..._trace.trace import recorder, typeof
 from ..._transform.array_operations import zeros
@@ -31,7 +31,7 @@ from ..devices.meshes import named
 from . import arguments
 from .options import Prefix
 from .references import closed_over, find_refs
-from .user_functions import FlatFunction
+from .user_functions import FlatFunction, user_call
 
 if TYPE_CHECKING:
     from ..._xla.layout import Format
@@ -237,12 +237,12 @@ def _staged(
     fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], function: str
 ) -> tuple[ClosedJaxpr, Any]:
     leaves, in_tree = flatten((args, kwargs))
-    # A Jaxpr has no inputs for references, and this function returns nothing that could run one with their values.
-    if any(type(as_ref(x)) is Ref for x in leaves):
-        raise RefError(
-            f"{function}: an argument of {arguments.fun_name(fun)} is a reference, which no program here takes",
-            instead="phlox.jit(f).trace(...).jaxpr, in which references are passed in and out as arrays",
-        )
+    leaves = [as_ref(x) for x in leaves]
+    if refs := {i: leaves[i] for i in find_refs(leaves)}:
+        # Traced as references that are closed over, which then become inputs.
+        (called,), operands = closed_over(function, [wraps(fun)(lambda a, k: fun(*a, **k))], in_tree.unflatten(leaves))
+        closed, out_tree = _staged(called, operands, {}, function)
+        return with_ref_inputs(closed, refs), out_tree
     leaves = [as_struct(x) for x in leaves]
     avals = arguments.check_arrays(function, fun, args, kwargs, leaves)
     flat = FlatFunction(lambda a, k: _of_arrays(fun(*a, **k)), in_tree, user=fun)
@@ -281,6 +281,7 @@ def make_jaxpr(
     statics, _ = arguments.complete(fun, statics, (), "static", verbatim=True)
 
     @wraps(fun)
+    @user_call
     def make(*args: Any, **kwargs: Any) -> Any:
         # Negative numbers count from the end of the arguments of this call.
         chosen = {n + len(args) if n < 0 else n for n in statics}
@@ -317,6 +318,7 @@ def struct_of(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
 
 
+@user_call
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of ``fun(*args, **kwargs)``, without computing anything.
 
@@ -367,13 +369,5 @@ def constrained(values: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
 
 def shapes_of(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`eval_shape`, for a function that is not jitted."""
-    leaves, tree = flatten((args, kwargs))
-    # References are closed over and not passed, since a Jaxpr takes arrays only.
-    args, kwargs = tree.unflatten([as_ref(x) for x in leaves])
-
-    if find_refs(flatten((args, kwargs))[0]):
-        (called,), operands = closed_over([lambda a, k: fun(*a, **k)], (args, kwargs))
-        closed, out_tree = _staged(called, operands, {}, "eval_shape")
-    else:
-        closed, out_tree = _staged(fun, args, kwargs, "eval_shape")
+    closed, out_tree = _staged(fun, args, kwargs, "eval_shape")
     return out_tree.unflatten([struct_of(a) for a in closed.out_avals])

@@ -11,6 +11,7 @@ from ..._base.pytree import PyTreeDef, flatten
 from ..._base.wrapping import wraps
 from ..._ir.primitive import current_trace
 from ..._trace.refs import Ref, values
+from .arguments import fun_name, leaf_names
 from .entry import Entry
 
 
@@ -19,15 +20,39 @@ def find_refs(leaves: Sequence[Any]) -> tuple[int, ...]:
     return tuple([i for i, x in enumerate(leaves) if type(x) is Ref])
 
 
-def check_distinct(function: str, refs: Sequence[Ref], captured: Collection[Ref] = ()) -> None:
-    """Raises `RefError` if a reference occurs twice: the program would hold its value as two separate arrays."""
+def check_distinct(
+    function: str, refs: Sequence[Ref], captured: Collection[Ref] = (), *, names: Callable[[], Sequence[str]]
+) -> None:
+    """Raises `RefError` if a reference occurs twice: the program would hold its value as two separate arrays.
+
+    ``names()`` returns the names of the arguments that the references are.
+    """
     for i, ref in enumerate(refs):
-        if any(ref is other for other in refs[:i]):
-            raise RefError(f"{function}: the same reference of type {ref.aval} is passed twice", instead="pass it once")
+        for k, other in enumerate(refs[:i]):
+            if ref is other:
+                raise RefError(
+                    f"{function}: only one reference to a mutable array may be passed as an argument; that of type "
+                    f"{ref.aval} appeared at both {names()[k]} and {names()[i]}",
+                    instead="pass it once",
+                )
         if any(ref is other for other in captured):
             raise RefError(
-                f"{function}: a reference of type {ref.aval} is both passed and closed over", instead="pass it alone"
+                f"{function}: the reference of type {ref.aval} is both closed over and passed as the argument "
+                f"{names()[i]}",
+                instead="pass it alone",
             )
+
+
+def numbered(indices: Iterable[int]) -> list[str]:
+    """Names of arguments of which only the positions among all leaves are known."""
+    return [f"leaf {i}" for i in indices]
+
+
+def names_of_refs(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+    """The names of the references among the leaves of these arguments."""
+    indices = find_refs(flatten((args, kwargs))[0])
+    names = leaf_names(fun, args, kwargs)
+    return [names[i] for i in indices]
 
 
 class ArrayTree(NamedTuple):
@@ -65,13 +90,14 @@ def blank(tree: Structure) -> Any:
 
 
 def closed_over(
-    funs: Sequence[Callable[..., Any]], operands: tuple[Any, ...]
+    function: str, funs: Sequence[Callable[..., Any]], operands: tuple[Any, ...]
 ) -> tuple[list[Callable[..., Any]], tuple[Any, ...]]:
     """`funs` changed to close over the references among the operands, and the operands without those."""
     arrays, tree = flatten_arrays(operands)
     if not isinstance(tree, ArrayTree):
         return list(funs), operands
-    check_distinct("operands", tree.refs)
+    name = f"{fun_name(funs[0])} for {function}"
+    check_distinct(name, tree.refs, names=lambda: names_of_refs(funs[0], operands, {}))
 
     def wrapped(fun: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(fun)
@@ -122,7 +148,7 @@ class ReferenceEntry(Entry):
         """The user's result for leaves in pytree order; the references get their new values."""
         trace, passed = current_trace.get(), [x for x in leaves if type(x) is Ref]
         # Checked in each call: the program is cached by types, and two references of one type have one key.
-        check_distinct("jit", passed, self.captured)
+        check_distinct("jit", passed, self.captured, names=lambda: numbered(find_refs(leaves)))
         result = super().run([x.read(trace) if type(x) is Ref else x for x in (*leaves, *self.captured)])
         if not self.written:
             return result

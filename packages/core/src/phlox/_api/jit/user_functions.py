@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ..._base.checks import is_on
 from ..._base.errors import TreeError
@@ -11,6 +11,9 @@ from ..._base.pytree import PyTreeDef, flatten, tree_structure
 from ..._base.tracebacks import trim
 from ..._ir.avals import typeof_value
 from . import arguments
+
+#: a function of any type
+Fun = TypeVar("Fun", bound=Callable[..., Any])
 
 
 class Aux:
@@ -84,16 +87,17 @@ def check_returned(fun: Callable[..., Any], out_tree: PyTreeDef) -> None:
         missing_return.check(fun)
 
 
-def user_call(function: Callable[..., Any]) -> Callable[..., Any]:
+def user_call(function: Fun) -> Fun:
     """Decorator for entry points that run user functions: removes phlox's frames from tracebacks of errors."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            raise trim(error)  # noqa: B904  (it is the same error)
+            trim(error)
+            raise
 
     call.__name__, call.__doc__ = function.__name__, function.__doc__
     call.__wrapped__ = function  # type: ignore[attr-defined]
     call.__module__ = function.__module__
-    return call
+    return call  # type: ignore[return-value]

@@ -98,10 +98,10 @@ def _each(
 # --- callbacks with results -----------------------------------------------------------------------------
 
 
-def _no_derivative(name: str) -> Callable[..., Any]:
+def _no_derivative(kind: str, mode: str) -> Callable[..., Any]:
     def refuse(*_args: Any, **_params: Any) -> Any:
         raise DerivativeError(
-            f"differentiation of {name}, which calls Python",
+            f"{kind} callbacks do not support {mode}: they call Python",
             instead="a function with custom_jvp or custom_vjp around it, whose rule says the derivative",
         )
 
@@ -158,7 +158,8 @@ pure_callback = Primitive(
     sharding=whole,
     lower=_pure_lower,
     eager=_pure_eager,
-    jvp=_no_derivative("pure_callback"),
+    jvp=_no_derivative("Pure", "JVP"),
+    transpose=_no_derivative("Pure", "transpose"),
     batch=lambda axis, args, dims, vmap_method, result_avals, **params: vectorized(
         pure_callback, axis, args, dims, vmap_method, result_avals, params
     ),
@@ -193,7 +194,8 @@ io_callback = Primitive(
     sharding=whole,
     lower=_io_lower,
     eager=_pure_eager,
-    jvp=_no_derivative("io_callback"),
+    jvp=_no_derivative("IO", "JVP"),
+    transpose=_no_derivative("IO", "transpose"),
     batch=_io_batch,
     extend=_with_keys,
     effects=_io_effects,

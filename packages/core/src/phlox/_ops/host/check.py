@@ -259,7 +259,7 @@ def _eager(*leaves: Any, tree: PyTreeDef, debug: bool) -> list[Any]:
 def _lower(_f: Any, *_: Any, tree: PyTreeDef, debug: bool) -> list[Any]:
     if not debug:
         raise UncheckedError(
-            "a checkify.check is in a compiled program, which cannot raise an error",
+            "Cannot abstractly evaluate a checkify.check: a compiled program does not raise errors",
             instead="checkify.checkify(f), and then jit, scan, pmap … of that",
         )
     return []

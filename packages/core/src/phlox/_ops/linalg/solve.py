@@ -114,7 +114,7 @@ def _solve_transpose(
     consts, b = _solve_split(args, const_lengths)
     if jaxprs.transpose_solve is None:
         raise DerivativeError(
-            "reverse-mode differentiation of a custom_linear_solve that does not say how to solve with the transpose",
+            "transpose_solve required for reverse-mode differentiation of custom_linear_solve",
             instead="transpose_solve=..., or symmetric=True",
         )
     if any(is_linear(x) for part in consts for x in part):

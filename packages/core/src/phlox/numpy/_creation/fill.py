@@ -21,13 +21,21 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped, typeof_value
 from ..._ir.dimensions import is_symbolic, max_dim, surely_at_least, value_of
 from ..._ir.primitive import current_trace
-from ..._operands.checks import as_shape, canonical_axis, check, check_one, integer, refuse_complex, type_of
+from ..._operands.checks import (
+    as_shape,
+    canonical_axis,
+    check,
+    check_one,
+    content_type,
+    integer,
+    refuse_complex,
+    type_of,
+)
 from ..._operands.keys import as_keys
 from ..._operands.promotion import common_dtype, to_dtype
 from ..._ops.structure import shape as ops
 from ..._ops.structure.iota import iota
 from ..._ops.structure.numbers import large_integer, scalar_of
-from ..._trace.refs import Ref
 from ..._trace.trace import Tracer, recorder
 from ..._transform.sharding_types import reshard_like
 from ..._xla import transfer_guard
@@ -197,8 +205,8 @@ def full(
 
 
 def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, device: Any) -> Any:
-    if isinstance(a, Ref):
-        a = a.aval.inner_aval
+    content = content_type(a)
+    a = a if content is None else content
     model = a if isinstance(a, ShapedArray) else check_one(function, a)
     aval = model if isinstance(model, ShapedArray) else type_of(model)
     out_dtype = dtype_like(a, aval) if dtype is None else dtypes.user_dtype(dtype, function)

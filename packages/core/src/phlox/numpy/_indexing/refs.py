@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..._base.docstrings import docs_from
-from ..._base.errors import DtypeError, RefError, ShapeError, UnsupportedError
+from ..._base.errors import ArgumentError, DtypeError, RefError, ShapeError, UnsupportedError
+from ..._base.pytree import flatten, register_pytree_node
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._ir.primitive import current_trace
@@ -50,7 +53,9 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
         if isinstance(init_val, Ref):
             raise RefError("new_ref of a reference", instead="new_ref(ref[...])")
         raise not_an_array(init_val, "the argument of new_ref")
-    return Ref(AbstractRef(aval, memory_space, kind), as_array_or_tracer(init_val))
+    # As in JAX 0.12: the type of a reference does not give way in promotions, even if the first value is a number.
+    strong = as_array_or_tracer(to_dtype(init_val, aval.dtype) if aval.weak_type else init_val)
+    return Ref(AbstractRef(aval.strong(), memory_space, kind), strong)
 
 
 def typeof(x: ArrayLike | Ref) -> Any:
@@ -104,7 +109,7 @@ def freeze(ref: Ref) -> Array:
       RefError: `ref` is not a reference, or is used after `free_ref`.
 
     >>> freeze(new_ref(1.0))
-    Array(1., dtype=float32, weak_type=True)
+    Array(1., dtype=float32)
     """
     if not isinstance(ref, Ref):
         raise RefError(f"freeze takes a reference, got {ref!r}", instead="ref[...], or view[...] for a part")
@@ -223,6 +228,13 @@ def addupdate(ref: Ref | RefView, idx: Any, x: ArrayLike) -> None:
     _write("addupdate", ref, idx, before + _fitting("addupdate", ref, before, x))
 
 
+@dataclass(frozen=True, slots=True)
+class _Lengths:
+    """The index of a view that shows all elements in another shape."""
+
+    shape: tuple[int, ...]
+
+
 class RefView:
     """A view of a part of a reference, ``ref.at[idx]``; reading and writing it read and write the reference.
 
@@ -241,7 +253,7 @@ class RefView:
         self.idx = idx if _is_all(idx) else _checked(ref, idx)
         inner = ref.aval.inner_aval
         # Tracing finds the type for every kind of index.
-        part = inner if _is_all(idx) else stage(lambda x: [x[idx]], [inner])[0].outvars[0].aval
+        part = inner if _is_all(idx) else stage(lambda x: [_part(x, idx)], [inner])[0].outvars[0].aval
         self.aval = ref.aval.update(inner_aval=part)
 
     @property
@@ -251,17 +263,48 @@ class RefView:
     def read(self, trace: Any) -> Any:
         """The elements, as `Ref.read`."""
         whole = self.ref.read(trace)
-        return whole if _is_all(self.idx) else whole[self.idx]
+        return whole if _is_all(self.idx) else _part(whole, self.idx)
 
     def write(self, trace: Any, value: Any) -> None:
         """Replaces the elements, as `Ref.write`."""
         if not _is_all(self.idx):
-            whole, outer = self.ref.read(trace), self.ref.aval
-            value = as_array_or_tracer(to_dtype(whole.at[self.idx].set(value), outer.dtype, outer.weak_type))
+            value = _with_part(self.ref.read(trace), self.idx, value)
         self.ref.write(trace, value)
 
     def __repr__(self) -> str:
         return f"RefView({self.aval}, {self.idx!r})"
+
+
+def _flatten_view(view: RefView) -> tuple[list[Any], tuple[Any, ...]]:
+    # The reference and the arrays of the index are children, so that a view passes into transformed functions as its
+    # reference does. Slices are written as tuples, which are hashable before Python 3.12 too.
+    leaves, tree = flatten(view.idx)
+    static = tuple(
+        [None if hasattr(x, "dtype") else (x.start, x.stop, x.step) if isinstance(x, slice) else x for x in leaves]
+    )
+    arrays = [x for x, s in zip(leaves, static, strict=True) if s is None]
+    return [view.ref, *arrays], (view.ref.aval, view.aval, tree, static)
+
+
+def _unflatten_view(aux: tuple[Any, ...], children: Iterable[Any]) -> RefView:
+    ref_aval, aval, tree, static = aux
+    ref, *arrays = children
+    rest = iter(arrays)
+    idx = tree.unflatten([next(rest) if s is None else slice(*s) if type(s) is tuple else s for s in static])
+    if isinstance(ref, Ref | RefView) and ref.aval != ref_aval:
+        # Its index is of the whole array, and not of an example or a row.
+        if ref.aval.shape != ref_aval.shape:
+            raise ArgumentError(
+                f"TransformedRefs are not allowed here: the view {aval} of {ref_aval} is mapped",
+                instead="the reference as an argument, and ref.at[...] in the function",
+            )
+        return RefView(ref, idx)
+    view: RefView = object.__new__(RefView)
+    view.ref, view.idx, view.aval = ref, idx, aval
+    return view
+
+
+register_pytree_node(RefView, _flatten_view, _unflatten_view)
 
 
 class _At:
@@ -323,7 +366,7 @@ def _fitting(function: str, ref: Ref | RefView, there: Any, value: Any) -> Any:
             f"{function}: a value of dtype {value_aval.dtype} for {ref.aval}",
             instead=f"value.astype({aval.dtype.name!r})",
         )
-    return as_array_or_tracer(to_dtype(value, aval.dtype, ref.aval.weak_type))
+    return as_array_or_tracer(to_dtype(value, aval.dtype))
 
 
 def _class(aval: Any) -> str:
@@ -339,7 +382,23 @@ def _write(function: str, ref: Ref | RefView, idx: Any, value: Any) -> None:
         return
     index = _checked(ref, idx)
     part = _fitting(function, ref, whole[index], value)
-    ref.write(trace, as_array_or_tracer(to_dtype(whole.at[index].set(part), ref.aval.dtype, ref.aval.weak_type)))
+    ref.write(trace, _with_part(whole, index, part))
+
+
+def _part(whole: Any, idx: Any) -> Any:
+    """The elements that a view shows."""
+    return whole.reshape(idx.shape) if isinstance(idx, _Lengths) else whole[idx]
+
+
+def _with_part(whole: Any, idx: Any, part: Any) -> Any:
+    """`whole` with the elements at an index replaced by `part`, which has their type."""
+    if isinstance(idx, _Lengths):
+        return part.reshape(type_of(whole).shape)
+    # As in JAX: an integer that is out of bounds writes the element that it reads, where `at` would write nothing. Of
+    # an array of integers, those that are out of bounds write nothing.
+    parts = idx if isinstance(idx, tuple) else (idx,)
+    mode = None if any(type_of(x).shape for x in parts if hasattr(x, "dtype")) else "clip"
+    return as_array_or_tracer(to_dtype(whole.at[idx].set(part, mode=mode), type_of(whole).dtype))
 
 
 def _text(ref: Ref) -> str:
@@ -351,6 +410,11 @@ def _length(ref: Ref | RefView) -> int:
     if not ref.aval.shape:
         raise ShapeError("len() of a reference to an array without axes", shapes=[()])
     return ref.aval.shape[0]
+
+
+def _reshape(self: Ref | RefView, *shape: Any) -> RefView:
+    """A view of all elements in another shape, given as lengths or as one tuple of them; one length may be -1."""
+    return RefView(self, _Lengths(tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape))
 
 
 def install() -> None:
@@ -368,6 +432,7 @@ def install() -> None:
         "ndim": property(lambda self: self.aval.ndim, doc="Number of axes."),
         "size": property(lambda self: self.aval.size, doc="Number of elements."),
         "at": property(_At, doc="With an index, a view of a part: ``ref.at[1:3]``."),
+        "reshape": _reshape,
     }
     whole: dict[str, Any] = {
         "__repr__": _text,
