@@ -24,7 +24,7 @@ _OPERATIONS = (
     "argmin_1",
     "max_1",
     "min_1",
-    "sum_1",
+    "sum_2",
     "sine_1",
     "scan_2",
     "places_1",
@@ -32,6 +32,7 @@ _OPERATIONS = (
     "rows_times_matrix_1",
     "conv_1",
     "byte_products_1",
+    "small_products_1",
 )
 #: Names of the handlers, which are those of their FFI targets. A name ends with a number, which changes with the
 #: operands, results or attributes of the handler, so that a program never calls one that it was not written for.

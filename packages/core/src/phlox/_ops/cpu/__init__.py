@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # `_load` imports them by name; packagers look for import sta
         positions,
         prefixes,
         short_axes,
+        small_products,
         top_k,
     )
 
@@ -62,7 +63,7 @@ TABLE = {
     "top_k": _Forms(("kernels", "top_k"), 1),
     "first_places": _Forms(("kernels",), 256),
     "scatter-add": _Forms(("kernels",), 4096),
-    "dot_general": _Forms(("short_axes", "byte_products", "matrix_vector"), 12_000),
+    "dot_general": _Forms(("small_products", "short_axes", "byte_products", "matrix_vector"), 12_000),
     "conv_general_dilated": _Forms(("depthwise", "convolution"), 1024),
 }
 
