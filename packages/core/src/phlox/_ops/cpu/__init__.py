@@ -52,7 +52,7 @@ _POSITIONS = _Forms(("kernels", "positions"), 256)
 _REDUCTIONS = _Forms(("kernels", "short_axes", "extrema"), 4096)
 TABLE = {
     **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh"), _FUNCTIONS),
-    **dict.fromkeys(("cbrt", "pow", "rem"), _FUNCTIONS),
+    **dict.fromkeys(("cbrt", "pow", "rem", "log1p"), _FUNCTIONS),
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin"), _RUNNING),
     **dict.fromkeys(("argmax", "argmin"), _POSITIONS),
     **dict.fromkeys(("reduce_max", "reduce_min"), _REDUCTIONS),
