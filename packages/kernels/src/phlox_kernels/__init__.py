@@ -25,7 +25,7 @@ _OPERATIONS = (
     "max_1",
     "min_1",
     "sum_2",
-    "sine_1",
+    "sine_2",
     "scan_2",
     "places_1",
     "scatter_add_1",

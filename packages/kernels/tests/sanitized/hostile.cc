@@ -129,9 +129,9 @@ void totals(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
   if (shape[0] * shape[1] == 0) return;
   const bool floats = type.type == XLA_FFI_DataType_F32 || type.type == XLA_FFI_DataType_F64;
   Memory of_rows(type, {shape[0]}, offset), of_columns(type, {shape[1]}, offset), of_all(type, {}, offset);
-  const std::string errors[] = {call(phlox_kernels_sum_1, x, {&of_rows}, {{"inner", 1}}),
-                                call(phlox_kernels_sum_1, x, {&of_columns}, {{"inner", shape[1]}}),
-                                call(phlox_kernels_sum_1, x, {&of_all}, {{"inner", 1}})};
+  const std::string errors[] = {call(phlox_kernels_sum_2, x, {&of_rows}, {{"inner", 1}}),
+                                call(phlox_kernels_sum_2, x, {&of_columns}, {{"inner", shape[1]}}),
+                                call(phlox_kernels_sum_2, x, {&of_all}, {{"inner", 1}})};
   for (const std::string& error : errors) require(error.empty() == floats, "sums of floats alone");
 }
 
@@ -140,7 +140,7 @@ void waves(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
   if (type.type != XLA_FFI_DataType_F32) return;
   Memory out(type, shape, offset);
   for (int64_t cosine : {0, 1}) {
-    accepted(call(phlox_kernels_sine_1, x, {&out}, {{"cosine", cosine}}));
+    accepted(call(phlox_kernels_sine_2, x, {&out}, {{"function", cosine}}));
     for (size_t i = 0; i < size_t(shape[0] * shape[1]); ++i) require(!(std::fabs(out.at<float>(i)) > 1), "a sine above 1");
   }
 }
@@ -320,13 +320,13 @@ void mistakes() {
   refuses(call(phlox_kernels_argmax_1, x, {&few}));
   refuses(call(phlox_kernels_argmin_1, x, {&narrow}));
   for (int64_t inner : {int64_t(0), int64_t(-1), int64_t(5), far}) refuses(call(phlox_kernels_max_1, x, {&x}, {{"inner", inner}}));
-  for (int64_t inner : {int64_t(0), int64_t(-1), int64_t(5), far}) refuses(call(phlox_kernels_sum_1, x, {&x}, {{"inner", inner}}));
+  for (int64_t inner : {int64_t(0), int64_t(-1), int64_t(5), far}) refuses(call(phlox_kernels_sum_2, x, {&x}, {{"inner", inner}}));
   refuses(call(phlox_kernels_min_1, x, {&small}, {{"inner", 1}}));
-  refuses(call(phlox_kernels_sum_1, x, {&small}, {{"inner", 1}}));
+  refuses(call(phlox_kernels_sum_2, x, {&small}, {{"inner", 1}}));
   refuses(call(phlox_kernels_min_1, x, {&mask}, {{"inner", 1}}));
-  refuses(call(phlox_kernels_sine_1, x, {&small}, {{"cosine", 0}}));
-  refuses(call(phlox_kernels_sine_1, x, {&narrow}, {{"cosine", 0}}));
-  refuses(call(phlox_kernels_sine_1, mask, {&x}, {{"cosine", 0}}));
+  refuses(call(phlox_kernels_sine_2, x, {&small}, {{"function", 0}}));
+  refuses(call(phlox_kernels_sine_2, x, {&narrow}, {{"function", 0}}));
+  refuses(call(phlox_kernels_sine_2, mask, {&x}, {{"function", 0}}));
   for (int64_t operation : {int64_t(-1), int64_t(4), far})
     refuses(call(phlox_kernels_scan_2, x, {&x}, {{"axis", 0}, {"operation", operation}, {"reverse", 0}}));
   for (int64_t axis : {int64_t(-1), int64_t(2), far})

@@ -428,21 +428,23 @@ def logarithm_of_one_plus(x: Formula) -> Formula:
 
 # --- cbrt, remainder ------------------------------------------------------------------------------------
 
-#: A third of the bits of a float32, and this, are those of its cube root to within a twentieth.
-_THIRD = 709921077
+#: This, less a third of the bits of a float32, are the bits of its inverse cube root to within a twentieth.
+_INVERSE_ROOT = 1419967297
 
 
 def cube_root(x: Formula) -> Formula:
-    """The cube root of `x`, by two steps of Halley's method."""
+    """The cube root of `x`, as x y² with y the inverse cube root, by two steps without division."""
     size = abs(x)
-    out = _double((size.bits(dtypes.uint32) / 3 + _THIRD).bits(dtypes.float32))
+    out = (size.bits(dtypes.uint32).full(_INVERSE_ROOT) - size.bits(dtypes.uint32) / 3).bits(dtypes.float32)
+    # The inverse root is out (1 - rest)**(-1/3), whose series are cut: the error falls from 1/20 to 3e-5, and to 1e-13.
+    # The first step is as good in float32. Its products are ordered so that none is beyond the numbers.
+    out = _double(out * polynomial(1.0 - size * out * out * out, (1.0, 1 / 3, 2 / 9, 14 / 81)))
     wide = _double(size)
-    # A step turns a relative error e into about 2/3 e**3: from 1/20 to 1e-4, and to less than 1e-12.
-    for _ in range(2):
-        cube = out * (out * out)
-        out = out * ((cube + (wide + wide)) / ((cube + cube) + wide))
+    square = out * out
+    rest = 1.0 - wide * out * square
+    root = wide * square * polynomial(rest, (1.0, 2 / 3, 5 / 9))
     is_itself = size.equals(0.0) | ~(size < math.inf)
-    return is_itself.where(x, _signed(_single(out), x))
+    return is_itself.where(x, _signed(_single(root), x))
 
 
 def remainder(x: Formula, y: Formula) -> Formula:
