@@ -35,6 +35,7 @@ XLA_FFI_Error* phlox_kernels_scatter_add_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_rows_times_matrix_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_conv_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_byte_products_1(XLA_FFI_CallFrame*);
+XLA_FFI_Error* phlox_kernels_small_products_1(XLA_FFI_CallFrame*);
 }
 
 // The runtime's error is opaque to handlers.

@@ -7,7 +7,6 @@ another in extrema of integers, positions of extrema and running sums.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -222,7 +221,9 @@ def _is_mean(f: Function, x: Value, elements: Value, axes: Axes) -> bool:
     if spread.params["broadcast_dimensions"] != tuple(axis for axis in range(len(shape)) if axis not in axes):
         return False
     total = f.definitions.of(spread.operands[0])
-    return total is not None and total.name == "reduce_sum" and total.operands[0] is elements and total.params["axes"] == axes
+    if total is None or total.name != "reduce_sum":
+        return False
+    return total.operands[0] is elements and total.params["axes"] == axes
 
 
 def _position(name: str) -> Form:
