@@ -409,7 +409,7 @@ def logarithm_of_one_plus(x: Formula) -> Formula:
     """log(1 + x), as k log(2) + log(1 + f) with 1 + x = 2**k (1 + f)"""
     total = x + 1.0
     biased = (total.bits(dtypes.uint32) + (_ONE32 - _LEAST32)) >> 23
-    # The rounded sum has lost digits of small numbers. 2**-k x + (2**-k - 1) replaces it there, which is exact, as 1 + f
+    # The rounded sum has lost digits of small numbers. 2**-k x + (2**-k - 1) replaces it there. It is exact, as 1 + f
     # is 3/4 or more.
     power = ((254 - biased) << 23).bits(dtypes.float32)
     mantissa = (total.bits(dtypes.uint32) - (biased << 23) + _ONE32).bits(dtypes.float32)
