@@ -108,6 +108,9 @@ PRODUCTS = [
     ((2000, 3, 3), (2000, 3), (((2,), (1,)), ((0,), (0,)))),
     ((2000, 3, 2), (2, 3, 2000), (((1,), (1,)), ((0,), (2,)))),
     ((4, 30, 5, 20), (30, 20, 4, 6), (((0,), (2,)), ((3, 1), (1, 0)))),
+    ((500, 5, 5), (500, 5, 5), (((2,), (1,)), ((0,), (0,)))),
+    ((400, 7, 3), (400, 7, 9), (((1,), (1,)), ((0,), (0,)))),
+    ((2100, 8, 8), (2100, 8, 8), (((2,), (2,)), ((0,), (0,)))),
 ]
 
 
@@ -130,6 +133,7 @@ def test_products_over_short_axes(lhs, rhs, numbers):
 
 def test_layers_of_networks_and_long_axes_keep_the_operations():
     assert "stablehlo.dot" in phlox.jit(jnp.matmul).lower(jnp.ones((2000, 4)), jnp.ones((4, 64))).as_text()
-    assert "stablehlo.dot" in phlox.jit(jnp.matmul).lower(jnp.ones((1000, 5, 5)), jnp.ones((1000, 5, 5))).as_text()
+    for shape in ((1000, 8, 8), (1000, 9, 9), (100, 20, 20)):
+        assert "stablehlo.dot" in phlox.jit(jnp.matmul).lower(jnp.ones(shape), jnp.ones(shape)).as_text()
     assert "stablehlo.reduce" in phlox.jit(lambda x: x.sum(-1)).lower(jnp.ones((2000, 9))).as_text()
     assert "stablehlo.reduce" in phlox.jit(lambda x: x.sum(-1)).lower(jnp.ones((3999, 3))).as_text()
