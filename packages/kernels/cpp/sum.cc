@@ -22,7 +22,7 @@ constexpr size_t kTile = 1024, kLanes = 8;
 constexpr size_t kTwice = 1 << 16, kNarrow = 16;
 // A turn has about so many elements, of which fewer take less time than to begin a turn. While a thread wakes, which takes
 // as long as to add 200,000 elements, the caller takes the turns.
-constexpr size_t kTurn = 1 << 16, kWorthIt = 1 << 18;
+constexpr size_t kTurn = 1 << 16, kWorthIt = 1 << 19;
 // The most parts of a column or of a long row, whose totals are added at the end. They do not depend on the threads.
 constexpr size_t kMostParts = 64;
 
