@@ -31,7 +31,7 @@ _MAX_LENGTH, _MAX_LEADING_LENGTH = 8, 16
 #: the longest contracted axis of products of matrices, and the most elements of the smaller one if there is no batch:
 #: a layer of a network takes as long in the library.
 _MAX_CONTRACTED, _MAX_MATRIX = 4, 16
-#: the most elements of one of many products over a longer axis, and of how many elements in all its length may be eight:
+#: the most elements of one of many products over longer axes, and of how many elements in all the length may be eight:
 #: the library takes less time for it than for five to seven.
 _MAX_PRODUCT, _MANY_PRODUCTS = 256, 1 << 17
 _DTYPES = (dtypes.float32, dtypes.float64)
