@@ -97,6 +97,25 @@ def test_sums_of_short_rows_that_are_computed_are_right_for_all_readers():
     np.testing.assert_allclose(stepped, turned, rtol=1e-5)
 
 
+def test_sums_of_short_rows_on_the_way_to_results_are_not_stored():
+    x = np.random.default_rng(0).normal(size=(5000, 3)).astype(np.float32)
+
+    def stores(f):
+        return "stablehlo.while" in phlox.jit(f).lower(x).as_text()
+
+    assert not stores(lambda x: jnp.sqrt((x**2).sum(-1)))
+    assert not stores(lambda x: (x.max(1), x.sum(1)))
+    np.testing.assert_allclose(phlox.jit(lambda x: jnp.sqrt((x**2).sum(-1)))(x), np.linalg.norm(x, axis=1), rtol=1e-6)
+    # Read by a larger loop, twice, by a reduction, or by the caller of a function, who may do any of these.
+    for f in (
+        lambda x: x / x.sum(-1, keepdims=True),
+        lambda x: (y := x.sum(-1), y * y),
+        lambda x: jnp.exp(x.sum(-1)).max(),
+        lambda x: phlox.jit(lambda x: x.sum(-1))(x),
+    ):
+        assert stores(f)
+
+
 # lhs, rhs, ((contracted), (batch)) of them
 PRODUCTS = [
     ((4000, 3), (3, 3), (((1,), (0,)), ((), ()))),

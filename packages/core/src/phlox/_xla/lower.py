@@ -52,6 +52,7 @@ def lower_module(
     # Before the first rule is called: some write another form if the compiler may know that an operand is nan.
     module.may_know_nan = may_know_nan(jaxpr)
     module.compared_values = compared_values(jaxpr)
+    module.main = jaxpr
     main = Function(module, label=(f"jit({jaxpr.name})",))
     inputs = [Value(f"%arg{i}", argument.aval.physical) for i, argument in enumerate(arguments)]
     module.inputs.update(inputs)
@@ -101,7 +102,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
             rule = primitive.lower or primitive.rule("lower")
             # A primitive without a rule `extend` has no PRNG keys among its operands: its rule `types` refuses them.
             params = eqn.params if primitive.extend is None else _physical_params(eqn)
-            rule = form_for(f, primitive, operands, params) or rule
+            rule = form_for(f, eqn, operands, params) or rule
             if locate:
                 around = f.label
                 # Rules read `f.source` and `f.label` for the locations of all lines that they add.

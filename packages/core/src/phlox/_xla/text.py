@@ -111,6 +111,7 @@ class Module:
       portable: whether the program may run on other platforms than that of `devices`, so that rules write the form that
         is good on all of them.
       inputs: the arguments of the program, which are in memory, and of its functions where the first call passes these.
+      main: the Jaxpr of the program.
       locations: whether lines have locations: name scopes and source lines, which profiles show. The text that is the
         cache key has none, so that equal programs from different lines are one entry.
       when_compiled: functions to call when the program is compiled.
@@ -128,6 +129,7 @@ class Module:
         "inputs",
         "known",
         "locations",
+        "main",
         "may_know_nan",
         "mesh_of_arguments",
         "meshes",
@@ -153,6 +155,7 @@ class Module:
         self.explicit = len(devices) > 1 and any_specs()
         self.locations = locations
         self.portable = portable
+        self.main: Any = None
         self.may_know_nan = False
         self.compared_values: frozenset[Any] = frozenset()
         self.functions: list[str] = []

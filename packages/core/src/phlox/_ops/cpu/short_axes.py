@@ -57,8 +57,9 @@ class Sums(Value):
 
 def _combined(f: Function, parts: list[Value], combine: Combination) -> Value:
     """The parts, combined one after the other, in memory: XLA would compute them again for each of their readers, and
-    would not give the library a reduction that reads them."""
-    return in_memory(f, functools.reduce(functools.partial(combine, f), parts))
+    would not give the library a reduction that reads them. On the way to results each element is read once."""
+    combined = functools.reduce(functools.partial(combine, f), parts)
+    return combined if f.definitions.is_read_for_results_alone(f.module.main) else in_memory(f, combined)
 
 
 def _added(f: Function, x: Value, y: Value) -> Value:
