@@ -26,6 +26,7 @@ SOURCES = (
     "byte_products",
     "places",
     "sum",
+    "small_products",
     "sine",
     "instructions",
 )

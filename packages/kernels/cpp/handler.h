@@ -55,6 +55,17 @@ inline bool has_wide_vectors() {
 #endif
 }
 
+// Whether the processor rounds a product and a sum once, in one instruction, which the compiler then uses for std::fma.
+inline bool has_fused_sums() {
+#if defined(PHLOX_KERNELS_HAS_CLONES)
+  return __builtin_cpu_supports("x86-64-v3");
+#elif defined(__FMA__) || defined(__aarch64__) || defined(PHLOX_KERNELS_PLAIN)
+  return true;
+#else
+  return false;
+#endif
+}
+
 // Memory that is not set to zero.
 template <typename T>
 std::unique_ptr<T[]> memory(size_t count) {

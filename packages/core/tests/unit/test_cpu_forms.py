@@ -97,6 +97,25 @@ def test_sums_of_short_rows_that_are_computed_are_right_for_all_readers():
     np.testing.assert_allclose(stepped, turned, rtol=1e-5)
 
 
+def test_sums_of_short_rows_on_the_way_to_results_are_not_stored():
+    x = np.random.default_rng(0).normal(size=(5000, 3)).astype(np.float32)
+
+    def stores(f):
+        return "stablehlo.while" in phlox.jit(f).lower(x).as_text()
+
+    assert not stores(lambda x: jnp.sqrt((x**2).sum(-1)))
+    assert not stores(lambda x: (x.max(1), x.sum(1)))
+    np.testing.assert_allclose(phlox.jit(lambda x: jnp.sqrt((x**2).sum(-1)))(x), np.linalg.norm(x, axis=1), rtol=1e-6)
+    # Read by a larger loop, twice, by a reduction, or by the caller of a function, who may do any of these.
+    for f in (
+        lambda x: x / x.sum(-1, keepdims=True),
+        lambda x: (y := x.sum(-1), y * y),
+        lambda x: jnp.exp(x.sum(-1)).max(),
+        lambda x: phlox.jit(lambda x: x.sum(-1))(x),
+    ):
+        assert stores(f)
+
+
 # lhs, rhs, ((contracted), (batch)) of them
 PRODUCTS = [
     ((4000, 3), (3, 3), (((1,), (0,)), ((), ()))),
@@ -108,6 +127,9 @@ PRODUCTS = [
     ((2000, 3, 3), (2000, 3), (((2,), (1,)), ((0,), (0,)))),
     ((2000, 3, 2), (2, 3, 2000), (((1,), (1,)), ((0,), (2,)))),
     ((4, 30, 5, 20), (30, 20, 4, 6), (((0,), (2,)), ((3, 1), (1, 0)))),
+    ((500, 5, 5), (500, 5, 5), (((2,), (1,)), ((0,), (0,)))),
+    ((400, 7, 3), (400, 7, 9), (((1,), (1,)), ((0,), (0,)))),
+    ((2100, 8, 8), (2100, 8, 8), (((2,), (2,)), ((0,), (0,)))),
 ]
 
 
@@ -130,6 +152,7 @@ def test_products_over_short_axes(lhs, rhs, numbers):
 
 def test_layers_of_networks_and_long_axes_keep_the_operations():
     assert "stablehlo.dot" in phlox.jit(jnp.matmul).lower(jnp.ones((2000, 4)), jnp.ones((4, 64))).as_text()
-    assert "stablehlo.dot" in phlox.jit(jnp.matmul).lower(jnp.ones((1000, 5, 5)), jnp.ones((1000, 5, 5))).as_text()
+    for shape in ((1000, 8, 8), (1000, 9, 9), (100, 20, 20)):
+        assert "stablehlo.dot" in phlox.jit(jnp.matmul).lower(jnp.ones(shape), jnp.ones(shape)).as_text()
     assert "stablehlo.reduce" in phlox.jit(lambda x: x.sum(-1)).lower(jnp.ones((2000, 9))).as_text()
     assert "stablehlo.reduce" in phlox.jit(lambda x: x.sum(-1)).lower(jnp.ones((3999, 3))).as_text()

@@ -24,14 +24,15 @@ _OPERATIONS = (
     "argmin_1",
     "max_1",
     "min_1",
-    "sum_1",
-    "sine_1",
+    "sum_2",
+    "sine_2",
     "scan_2",
     "places_1",
     "scatter_add_1",
     "rows_times_matrix_1",
     "conv_1",
     "byte_products_1",
+    "small_products_1",
 )
 #: Names of the handlers, which are those of their FFI targets. A name ends with a number, which changes with the
 #: operands, results or attributes of the handler, so that a program never calls one that it was not written for.

@@ -1,6 +1,7 @@
 """Extrema, their positions, running reductions and positions of true elements, beside jax or NumPy."""
 
 import contextlib
+import re
 
 import jax
 import ml_dtypes
@@ -154,6 +155,61 @@ def test_sums_of_arguments_alone_call_a_kernel():
     assert not uses(lambda x: x.sum(0), x.astype(np.float16))
     assert not uses(lambda x: x.sum(0), x[:, :10])
     assert not uses(lambda x: x.reshape(2, 5000).sum(0), x)
+
+
+def term(f, *args):
+    """The numbers by which the kernel of sums knows what a program adds: elements, squares, squared distances."""
+    return [int(n) for n in re.findall(r"term = (\d)", phlox.jit(f).lower(*args).as_text())]
+
+
+def test_sums_of_squares_and_variances_of_arguments_call_a_kernel():
+    x = np.ones((100, 100), np.float32)
+    for f in (lambda x: (x**2).sum(0), lambda x: (x * x).sum(1), lambda x: jnp.square(x).sum()):
+        assert term(f, x) == [1]
+    assert term(lambda x: (x**3).sum(0), x) == term(lambda x, y: (x * y).sum(0), x, x) == []
+    assert term(lambda x: ((x + 1) ** 2).sum(0), x) == []
+    # The mean is a sum of its own, which the compiler drops.
+    for f in (jnp.var, lambda x: jnp.std(x, 1), lambda x: jnp.var(x, (0, 1), ddof=1)):
+        assert term(f, x) == [0, 2]
+    for f in (lambda x: jnp.var(x, 0, mean=x[:1]), lambda x: ((x - x.mean(1, keepdims=True)) ** 2).sum(0)):
+        assert 2 not in term(f, x)
+    assert 2 not in term(lambda x: ((x - x.sum(1, keepdims=True) / 99) ** 2).sum(1), x)
+    assert term(jnp.var, x + 0 * 1j) == []
+    assert term(lambda x: (x**2).sum(0), np.ones((3, 4096), np.float32)) == [1]
+    assert term(lambda x: (x**2).sum(0), np.ones((3, 4000), np.float32)) == []
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64], ids=["float32", "float64"])
+def test_squares_and_variances_have_small_errors(kind):
+    random, unit = np.random.default_rng(5), np.finfo(kind).eps * (1 if kind == np.float32 else 8)
+    with wide():
+        for shape in [
+            *SHAPES,
+            (4097, 17),
+            (2, 140_001),
+            (300_001, 20),
+            (60, 3, 1025),
+            (1003, 300),
+            (7, 5001),
+            (8, 4096),
+        ]:
+            x = (random.normal(size=shape) + 3).astype(kind)
+            for axis in (-1, None, 0, *((1,) if len(shape) == 3 else ())):
+                exact = x.astype(np.longdouble)
+                squares = phlox.jit(lambda x, axis=axis: (x**2).sum(axis))(x)
+                # Eight numbers are added in the type of the elements, which few terms are, one after the other.
+                np.testing.assert_allclose(squares, np.sum(exact**2, axis=axis), rtol=8 * unit)
+                # The mean is rounded, and is as large as the distances or larger.
+                variances = phlox.jit(lambda x, axis=axis: jnp.var(x, axis))(x)
+                np.testing.assert_allclose(variances, np.var(exact, axis=axis), rtol=16 * unit, atol=(4 * unit) ** 2)
+
+
+def test_variances_of_infinities_and_nan():
+    x = np.ones((200, 300), np.float32)
+    x[3, 5], x[4, 7] = np.inf, np.nan
+    with np.errstate(invalid="ignore"):
+        for axis in (0, 1, None):
+            np.testing.assert_array_equal(jnp.var(x, axis=axis), np.var(x, axis=axis))
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin"])

@@ -1,4 +1,4 @@
-"""Sines and cosines, beside those of the C library in double precision."""
+"""Sines, cosines and tangents, beside those of the C library in double precision."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def numbers(count=1 << 16):
     return np.concatenate([bits, *(x.astype(np.float32) for x in (usual, near, special))])
 
 
-@pytest.mark.parametrize("name", ["sin", "cos"])
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_errors_are_half_a_unit(name):
     x, f = numbers(), getattr(jnp, name)
     assert "phlox_kernels_sine" in phlox.jit(f).lower(x).as_text()
@@ -28,9 +28,9 @@ def test_errors_are_half_a_unit(name):
     finite = np.isfinite(x)
     units = np.abs(values[finite] - exact[finite]) / np.spacing(np.abs(exact[finite]).astype(np.float32))
     assert units.max() < 0.502
-    # Numbers without a bit in front of the point count as zero for XLA: sin(x) is x.
+    # Numbers without a bit in front of the point count as zero for XLA: sin(x) and tan(x) are x.
     small = np.abs(x) < 2.0**-13
-    if name == "sin":
+    if name != "cos":
         np.testing.assert_array_equal(values[small].view(np.uint32), x[small].view(np.uint32))
 
 
@@ -46,7 +46,7 @@ def test_which_programs_call_the_kernel():
     def calls(f, *shape, dtype=np.float32):
         return "phlox_kernels_sine" in phlox.jit(f).lower(phlox.ShapeDtypeStruct(shape, dtype)).as_text()
 
-    assert calls(jnp.sin, 4096) and calls(jnp.cos, 3000, 3000)
+    assert calls(jnp.sin, 4096) and calls(jnp.cos, 3000, 3000) and calls(jnp.tan, 4096)
     assert not calls(jnp.sin, 4095)
     assert not calls(jnp.sin, 4096, dtype=np.float16)
     # Large arrays that are computed on the way stay in the loop of XLA.

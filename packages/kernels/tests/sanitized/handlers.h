@@ -27,14 +27,15 @@ XLA_FFI_Error* phlox_kernels_argmax_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_argmin_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_max_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_min_1(XLA_FFI_CallFrame*);
-XLA_FFI_Error* phlox_kernels_sum_1(XLA_FFI_CallFrame*);
-XLA_FFI_Error* phlox_kernels_sine_1(XLA_FFI_CallFrame*);
+XLA_FFI_Error* phlox_kernels_sum_2(XLA_FFI_CallFrame*);
+XLA_FFI_Error* phlox_kernels_sine_2(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_scan_2(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_places_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_scatter_add_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_rows_times_matrix_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_conv_1(XLA_FFI_CallFrame*);
 XLA_FFI_Error* phlox_kernels_byte_products_1(XLA_FFI_CallFrame*);
+XLA_FFI_Error* phlox_kernels_small_products_1(XLA_FFI_CallFrame*);
 }
 
 // The runtime's error is opaque to handlers.

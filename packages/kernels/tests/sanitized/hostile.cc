@@ -129,18 +129,21 @@ void totals(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
   if (shape[0] * shape[1] == 0) return;
   const bool floats = type.type == XLA_FFI_DataType_F32 || type.type == XLA_FFI_DataType_F64;
   Memory of_rows(type, {shape[0]}, offset), of_columns(type, {shape[1]}, offset), of_all(type, {}, offset);
-  const std::string errors[] = {call(phlox_kernels_sum_1, x, {&of_rows}, {{"inner", 1}}),
-                                call(phlox_kernels_sum_1, x, {&of_columns}, {{"inner", shape[1]}}),
-                                call(phlox_kernels_sum_1, x, {&of_all}, {{"inner", 1}})};
-  for (const std::string& error : errors) require(error.empty() == floats, "sums of floats alone");
+  for (int64_t term : {0, 1, 2}) {
+    const std::string errors[] = {call(phlox_kernels_sum_2, x, {&of_rows}, {{"inner", 1}, {"term", term}}),
+                                  call(phlox_kernels_sum_2, x, {&of_columns}, {{"inner", shape[1]}, {"term", term}}),
+                                  call(phlox_kernels_sum_2, x, {&of_all}, {{"inner", 1}, {"term", term}})};
+    for (const std::string& error : errors) require(error.empty() == floats, "sums of floats alone");
+  }
 }
 
-// Sines and cosines, of any bits: between -1 and 1, or nan.
+// Sines and cosines, of any bits: between -1 and 1, or nan. Tangents of any bits.
 void waves(Type type, Memory& x, std::vector<int64_t> shape, size_t offset) {
   if (type.type != XLA_FFI_DataType_F32) return;
   Memory out(type, shape, offset);
-  for (int64_t cosine : {0, 1}) {
-    accepted(call(phlox_kernels_sine_1, x, {&out}, {{"cosine", cosine}}));
+  for (int64_t function : {2, 0, 1}) {
+    accepted(call(phlox_kernels_sine_2, x, {&out}, {{"function", function}}));
+    if (function == 2) continue;
     for (size_t i = 0; i < size_t(shape[0] * shape[1]); ++i) require(!(std::fabs(out.at<float>(i)) > 1), "a sine above 1");
   }
 }
@@ -320,13 +323,17 @@ void mistakes() {
   refuses(call(phlox_kernels_argmax_1, x, {&few}));
   refuses(call(phlox_kernels_argmin_1, x, {&narrow}));
   for (int64_t inner : {int64_t(0), int64_t(-1), int64_t(5), far}) refuses(call(phlox_kernels_max_1, x, {&x}, {{"inner", inner}}));
-  for (int64_t inner : {int64_t(0), int64_t(-1), int64_t(5), far}) refuses(call(phlox_kernels_sum_1, x, {&x}, {{"inner", inner}}));
+  for (int64_t inner : {int64_t(0), int64_t(-1), int64_t(5), far})
+    refuses(call(phlox_kernels_sum_2, x, {&x}, {{"inner", inner}, {"term", 0}}));
+  for (int64_t term : {int64_t(-1), int64_t(3), far})
+    refuses(call(phlox_kernels_sum_2, x, {&x}, {{"inner", 1}, {"term", term}}));
   refuses(call(phlox_kernels_min_1, x, {&small}, {{"inner", 1}}));
-  refuses(call(phlox_kernels_sum_1, x, {&small}, {{"inner", 1}}));
+  refuses(call(phlox_kernels_sum_2, x, {&small}, {{"inner", 1}, {"term", 0}}));
   refuses(call(phlox_kernels_min_1, x, {&mask}, {{"inner", 1}}));
-  refuses(call(phlox_kernels_sine_1, x, {&small}, {{"cosine", 0}}));
-  refuses(call(phlox_kernels_sine_1, x, {&narrow}, {{"cosine", 0}}));
-  refuses(call(phlox_kernels_sine_1, mask, {&x}, {{"cosine", 0}}));
+  refuses(call(phlox_kernels_sine_2, x, {&small}, {{"function", 0}}));
+  refuses(call(phlox_kernels_sine_2, x, {&narrow}, {{"function", 0}}));
+  refuses(call(phlox_kernels_sine_2, mask, {&x}, {{"function", 0}}));
+  for (int64_t function : {int64_t(-1), int64_t(3), far}) refuses(call(phlox_kernels_sine_2, x, {&x}, {{"function", function}}));
   for (int64_t operation : {int64_t(-1), int64_t(4), far})
     refuses(call(phlox_kernels_scan_2, x, {&x}, {{"axis", 0}, {"operation", operation}, {"reverse", 0}}));
   for (int64_t axis : {int64_t(-1), int64_t(2), far})
@@ -466,6 +473,48 @@ void byte_products() {
   refuses(none, right, out, 0);
 }
 
+// Pairs of small matrices of small whole numbers, beside plain loops.
+void small_products() {
+  where = "small products";
+  for (int64_t count : {1, 2, 5})
+    for (int64_t rows : {1, 3, 4, 9, 16})
+      for (int64_t depth : {1, 4, 16})
+        for (int64_t columns : {1, 3, 4, 5, 8, 11, 16}) {
+          if (std::min(rows, depth) * columns < 16) continue;
+          Memory left(kFloat, {count, rows, depth}, 4), right(kFloat, {count, depth, columns}, 8);
+          Memory out(kFloat, {count, rows, columns}, 12);
+          for (Memory* x : {&left, &right})
+            for (size_t i = 0; i < x->size() / 4; ++i) {
+              const float number = float(generator() % 9) - 4;
+              std::memcpy(x->data() + i * 4, &number, 4);
+            }
+          accepted(call(phlox_kernels_small_products_1, {&left, &right}, {&out}));
+          for (int64_t i = 0; i < count * rows; ++i)
+            for (int64_t j = 0; j < columns; ++j) {
+              float sum = 0;
+              for (int64_t k = 0; k < depth; ++k)
+                sum += left.at<float>(size_t(i * depth + k)) *
+                       right.at<float>(size_t((i / rows * depth + k) * columns + j));
+              require(out.at<float>(size_t(i * columns + j)) == sum, "not the product");
+            }
+        }
+  Memory left(kFloat, {3, 4, 8}), right(kFloat, {3, 8, 5}), out(kFloat, {3, 4, 5}), fewer(kFloat, {2, 8, 5});
+  Memory flat(kFloat, {8, 5}), wide(kFloat, {3, 8, 17}), wide_out(kFloat, {3, 4, 17}), thin(kFloat, {3, 8, 1});
+  Memory thin_out(kFloat, {3, 4, 1}), whole(kInt32, {3, 8, 5}), none(kFloat, {0, 8, 5});
+  for (Memory* x : {&left, &right, &fewer, &flat, &wide, &thin}) fill(*x, kZeros);
+  auto refuses = [](Memory& a, Memory& b, Memory& to) {
+    require(!call(phlox_kernels_small_products_1, {&a, &b}, {&to}).empty(), "was not refused");
+  };
+  refuses(left, left, out);
+  refuses(left, right, right);
+  refuses(left, fewer, out);
+  refuses(left, flat, out);
+  refuses(left, wide, wide_out);
+  refuses(left, thin, thin_out);
+  refuses(left, whole, out);
+  refuses(left, none, out);
+}
+
 }  // namespace
 
 int main() {
@@ -473,6 +522,7 @@ int main() {
   numbers();
   convolutions();
   byte_products();
+  small_products();
   size_t count = 0;
   for (const Type& type : kTypes) {
     for (int64_t rows : kRows)

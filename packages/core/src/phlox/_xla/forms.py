@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .._ir.jaxpr import JaxprEqn
 from .._ir.primitive import Primitive
 from .platforms import cpu_only
 from .text import Function, Value
@@ -50,11 +51,13 @@ def provide_forms(least: Mapping[str, int], load: Callable[[Primitive], Sequence
     _table.least, _table.load = least, load
 
 
-def form_for(f: Function, primitive: Primitive, operands: Sequence[Value], params: dict[str, Any]) -> Any:
-    """The lowering rule of the first form that applies; None for the portable rule."""
+def form_for(f: Function, eqn: JaxprEqn, operands: Sequence[Value], params: dict[str, Any]) -> Any:
+    """The lowering rule of the first form that applies to an equation; None for the portable rule."""
+    primitive = eqn.primitive
     least = _table.least.get(primitive.name)
     # In this order by cost: nearly all equations end at the first test.
     if least is None or max(x.aval.size for x in operands) < least or not cpu_only(f):
         return None
+    f.definitions.equation = eqn
     forms = _table.load(primitive)
     return next((form.write for form in forms if form.applies(f, *operands, **params)), None)

@@ -31,7 +31,7 @@ def has_kernel(f: Function, target: str) -> bool:
 
 def is_argument(f: Function, x: Value) -> bool:
     """Whether a value is an argument of the program, which is in memory for a kernel to read."""
-    return any(x is argument for argument in f.module.inputs)
+    return x in f.module.inputs
 
 
 @functools.cache

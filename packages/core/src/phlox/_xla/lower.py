@@ -20,6 +20,7 @@ from . import explicit_axes
 from .compared_values import compared_values, in_memory
 from .constant_nan import may_know_nan
 from .costly_values import costly_values
+from .definitions import Definitions
 from .forms import form_for
 from .text import TOKEN, Function, Module, Value, quoted, symbol_text
 
@@ -51,8 +52,10 @@ def lower_module(
     # Before the first rule is called: some write another form if the compiler may know that an operand is nan.
     module.may_know_nan = may_know_nan(jaxpr)
     module.compared_values = compared_values(jaxpr)
+    module.main = jaxpr
     main = Function(module, label=(f"jit({jaxpr.name})",))
-    inputs = module.inputs = [Value(f"%arg{i}", argument.aval.physical) for i, argument in enumerate(arguments)]
+    inputs = [Value(f"%arg{i}", argument.aval.physical) for i, argument in enumerate(arguments)]
+    module.inputs.update(inputs)
     outputs = lower_jaxpr(main, jaxpr, inputs)
     shardings = result_shardings or [None] * len(outputs)
     outputs = [x if s is None else main.constrain(x, s) for x, s in zip(outputs, shardings, strict=True)]
@@ -87,6 +90,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
     apply = explicit_axes.on_parts(_apply_rule) if explicit else _apply_rule
     if explicit:
         env = {v: explicit_axes.marked(f, x, v.aval) for v, x in env.items()}
+    around_definitions, f.definitions = f.definitions, Definitions(jaxpr, env, read)
     with Replay() as replay:
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
@@ -98,7 +102,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
             rule = primitive.lower or primitive.rule("lower")
             # A primitive without a rule `extend` has no PRNG keys among its operands: its rule `types` refuses them.
             params = eqn.params if primitive.extend is None else _physical_params(eqn)
-            rule = form_for(f, primitive, operands, params) or rule
+            rule = form_for(f, eqn, operands, params) or rule
             if locate:
                 around = f.label
                 # Rules read `f.source` and `f.label` for the locations of all lines that they add.
@@ -120,6 +124,7 @@ def lower_jaxpr(f: Function, jaxpr: Jaxpr, inputs: Sequence[Value]) -> list[Valu
                 env.update(zip(outvars, results, strict=True))
             else:
                 env[outvars[0]] = results
+    f.definitions = around_definitions
     return [read(v) for v in jaxpr.outvars]
 
 
@@ -171,7 +176,7 @@ def call_function(f: Function, closed: ClosedJaxpr, args: Sequence[Value], name:
     in_order = ordered(closed.jaxpr.effects)
     avals = [aval.physical for aval in closed.in_avals]
     outs = [aval.physical for aval in closed.out_avals]
-    symbol = _function(f, closed, avals, name, in_order)
+    symbol = _function(f, closed, args, avals, name, in_order)
     results = f.call(symbol, [*args, f.order()], [*outs, TOKEN]) if in_order else f.call(symbol, args, outs)
     if f.module.locations:
         # When XLA inlines the call, it prefixes the names inside of the function with this one.
@@ -181,7 +186,9 @@ def call_function(f: Function, closed: ClosedJaxpr, args: Sequence[Value], name:
     return results
 
 
-def _function(f: Function, closed: ClosedJaxpr, avals: Sequence[ShapedArray], name: str, in_order: bool) -> str:
+def _function(
+    f: Function, closed: ClosedJaxpr, args: Sequence[Value], avals: Sequence[ShapedArray], name: str, in_order: bool
+) -> str:
     """The symbol of the function for `closed`. With ordered effects, its last argument and last result are tokens."""
     module = f.module
     # The axes are part of the key: inside of `shard_map` the same Jaxpr is another function.
@@ -191,6 +198,8 @@ def _function(f: Function, closed: ClosedJaxpr, avals: Sequence[ShapedArray], na
         symbol = module.known[key] = module.fresh_name(name)
         inner = Function(module, f.axes, auto=f.auto)
         inputs = [Value(f"%arg{i}", aval) for i, aval in enumerate(avals)]
+        # Arguments of the program are so in the functions that it calls.
+        module.inputs.update(x for x, arg in zip(inputs, args, strict=True) if arg in module.inputs)
         if in_order:
             inner.token = Value("%token", TOKEN)
         outputs = lower_jaxpr(inner, closed.jaxpr, inputs)

@@ -110,7 +110,8 @@ class Module:
       known: symbols of functions, and other values that rules cache for this module.
       portable: whether the program may run on other platforms than that of `devices`, so that rules write the form that
         is good on all of them.
-      inputs: the arguments of the program, which are in memory.
+      inputs: the arguments of the program, which are in memory, and of its functions where the first call passes these.
+      main: the Jaxpr of the program.
       locations: whether lines have locations: name scopes and source lines, which profiles show. The text that is the
         cache key has none, so that equal programs from different lines are one entry.
       when_compiled: functions to call when the program is compiled.
@@ -128,6 +129,7 @@ class Module:
         "inputs",
         "known",
         "locations",
+        "main",
         "may_know_nan",
         "mesh_of_arguments",
         "meshes",
@@ -153,10 +155,11 @@ class Module:
         self.explicit = len(devices) > 1 and any_specs()
         self.locations = locations
         self.portable = portable
+        self.main: Any = None
         self.may_know_nan = False
         self.compared_values: frozenset[Any] = frozenset()
         self.functions: list[str] = []
-        self.inputs: Sequence[Value] = ()
+        self.inputs: set[Value] = set()
         self.names: dict[str, int] = {}
         self.known: dict[Any, Any] = {}
         self.meshes: dict[Any, str] = {}
@@ -253,12 +256,14 @@ class Function:
       axes: inside of `shard_map`, all axes of its mesh, as (name, size).
       auto: names of the axes among them that are not manual; over these the compiler shards as it chooses.
       token: the token of the last operation with an ordered effect, or None.
+      definitions: the equations of the Jaxpr that is being lowered, see `Definitions`.
     """
 
     __slots__ = (
         "auto",
         "axes",
         "counter",
+        "definitions",
         "indent",
         "ins",
         "label",
@@ -293,6 +298,7 @@ class Function:
         self.outs: Sequence[ShapedArray] = ()
         self.ins: Sequence[ShapedArray] = ()
         self.token: Value | None = None
+        self.definitions: Any = None
         self.numbers: dict[Any, Number] = {}
 
     @property

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # `_load` imports them by name; packagers look for import sta
         positions,
         prefixes,
         short_axes,
+        small_products,
         top_k,
     )
 
@@ -51,7 +52,7 @@ _POSITIONS = _Forms(("kernels", "positions"), 256)
 _REDUCTIONS = _Forms(("kernels", "short_axes", "extrema"), 4096)
 TABLE = {
     **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh"), _FUNCTIONS),
-    **dict.fromkeys(("cbrt", "pow", "rem"), _FUNCTIONS),
+    **dict.fromkeys(("cbrt", "pow", "rem", "log1p"), _FUNCTIONS),
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin"), _RUNNING),
     **dict.fromkeys(("argmax", "argmin"), _POSITIONS),
     **dict.fromkeys(("reduce_max", "reduce_min"), _REDUCTIONS),
@@ -62,7 +63,7 @@ TABLE = {
     "top_k": _Forms(("kernels", "top_k"), 1),
     "first_places": _Forms(("kernels",), 256),
     "scatter-add": _Forms(("kernels",), 4096),
-    "dot_general": _Forms(("short_axes", "byte_products", "matrix_vector"), 12_000),
+    "dot_general": _Forms(("small_products", "short_axes", "byte_products", "matrix_vector"), 12_000),
     "conv_general_dilated": _Forms(("depthwise", "convolution"), 1024),
 }
 

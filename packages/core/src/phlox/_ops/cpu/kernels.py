@@ -7,7 +7,6 @@ another in extrema of integers, positions of extrema and running sums.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,16 +27,17 @@ from ..structure.sort import sort
 from ..structure.top_k import along_last_axis, top_k
 from .packed_sort import moved
 
-_SORT, _ARGSORT, _TOP_K, _SCAN, _PLACES, _SCATTER_ADD = (
-    f"phlox_kernels_{name}" for name in ("sort_1", "argsort_1", "top_k_1", "scan_2", "places_1", "scatter_add_1")
+_SORT, _ARGSORT, _TOP_K, _SCAN, _PLACES, _SCATTER_ADD, _SUM = (
+    f"phlox_kernels_{name}"
+    for name in ("sort_1", "argsort_1", "top_k_1", "scan_2", "places_1", "scatter_add_1", "sum_2")
 )
 #: Of fewer elements a call takes as long as XLA's form.
 _LEAST = 256
 #: Extrema of fewer elements can be part of a larger loop. A kernel reads its operand from memory: larger ones, which
 #: XLA may compute on the way, are not written there for extrema.
 _LEAST_REDUCED, _MOST_EXTREMA = 4096, 1 << 24
-#: With fewer terms each sum takes as long in XLA's form.
-_MIN_TERMS = 16
+#: With fewer terms each sum takes as long in XLA's form, unless there are many columns.
+_MIN_TERMS, _MIN_SHORT_COLUMNS = 16, 4096
 #: the least length of rows, and of columns the least number side by side
 _MIN_ROW_LENGTH, _MIN_COLUMNS = 48, 16
 _ORDERED = frozenset(map(np.dtype, ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", dtypes.bfloat16)))
@@ -136,41 +136,94 @@ def _running(operation: int, accepted: frozenset[np.dtype], gain: str) -> Form:
     return Form(applies, write, gain)
 
 
-def _reduction(name: str, reads: Callable[[Function, Value], bool], gain: str) -> Form:
-    """The form of a reduction along neighbouring axes. `reads` tells for which operands it is better."""
-    target = f"phlox_kernels_{name}_1"
-
-    def applies(f: Function, x: Value, axes: Axes) -> bool:
-        # The kernel sees an array as rows by reduced elements by columns, which neighbouring axes alone make.
-        first, last = min(axes, default=0), max(axes, default=-1)
-        columns, length = _columns(x.aval, axes), math.prod(x.aval.shape[first : last + 1])
-        if last - first + 1 != len(axes) or x.aval.size < _LEAST_REDUCED:
-            return False
-        # Short rows, and few columns, leave the lanes of vectors empty.
-        if not (length >= _MIN_ROW_LENGTH if columns == 1 else columns >= _MIN_COLUMNS):
-            return False
-        return reads(f, x) and has_kernel(f, target)
-
-    def write(f: Function, x: Value, axes: Axes) -> Value:
-        return kernel(f, target, [x], [f.out], inner=_columns(x.aval, axes))[0]
-
-    return Form(applies, write, gain)
-
-
-def _extremum(name: str) -> Form:
-    """The form of the extrema along neighbouring axes; nan where an element is nan."""
-    gain = "1e6 float32: 0.5 to 0.6 of the time of XLA's form, which loses nan"
-    return _reduction(name, lambda f, x: x.aval.size <= _MOST_EXTREMA and x.aval.dtype in _ORDERED, gain)
-
-
-def _sums_input(f: Function, x: Value) -> bool:
-    """Whether the operand is an argument of the program. XLA's sum is part of the loop that computes any other one."""
-    return x.aval.dtype in _FLOATS and x.aval.size >= _MIN_TERMS * f.out.size and is_argument(f, x)
+def _are_neighbours(x: ShapedArray, axes: Axes) -> bool:
+    """Whether a kernel sees an array as rows by reduced elements by columns, and fills the lanes of vectors."""
+    first, last = min(axes, default=0), max(axes, default=-1)
+    columns, length = _columns(x, axes), math.prod(x.shape[first : last + 1])
+    if last - first + 1 != len(axes) or x.size < _LEAST_REDUCED:
+        return False
+    # Short rows, and few columns, leave the lanes of vectors empty.
+    return length >= _MIN_ROW_LENGTH if columns == 1 else columns >= _MIN_COLUMNS
 
 
 def _columns(x: ShapedArray, axes: Axes) -> int:
     """The number of elements side by side behind the reduced axes."""
     return math.prod(x.shape[max(axes, default=-1) + 1 :])
+
+
+def _extremum(name: str) -> Form:
+    """The form of the extrema along neighbouring axes; nan where an element is nan."""
+    target = f"phlox_kernels_{name}_1"
+
+    def applies(f: Function, x: Value, axes: Axes) -> bool:
+        if x.aval.size > _MOST_EXTREMA or x.aval.dtype not in _ORDERED:
+            return False
+        return _are_neighbours(x.aval, axes) and has_kernel(f, target)
+
+    def write(f: Function, x: Value, axes: Axes) -> Value:
+        return kernel(f, target, [x], [f.out], inner=_columns(x.aval, axes))[0]
+
+    return Form(applies, write, "1e6 float32: 0.5 to 0.6 of the time of XLA's form, which loses nan")
+
+
+def _sum_applies(f: Function, x: Value, axes: Axes) -> bool:
+    if x.aval.dtype not in _FLOATS or not _are_neighbours(x.aval, axes):
+        return False
+    if x.aval.size < _MIN_TERMS * f.out.size and _columns(x.aval, axes) < _MIN_SHORT_COLUMNS:
+        return False
+    return has_kernel(f, _SUM) and _summed(f, x, axes) is not None
+
+
+def _sum_write(f: Function, x: Value, axes: Axes) -> Value:
+    summed = _summed(f, x, axes)
+    assert summed is not None
+    argument, term = summed
+    return kernel(f, _SUM, [argument], [f.out], inner=_columns(x.aval, axes), term=term)[0]
+
+
+def _summed(f: Function, x: Value, axes: Axes) -> tuple[Value, int] | None:
+    """The argument of the program of which `x` has the elements, their squares, or their squared distances from the
+    mean over `axes`, and the kernel's number of these terms. XLA's sum is part of the loop that computes any other
+    operand."""
+    if is_argument(f, x):
+        return x, 0
+    root = _root(f, x)
+    if root is None or is_argument(f, root):
+        return None if root is None else (root, 1)
+    difference = f.definitions.of(root)
+    if difference is None or difference.name != "sub":
+        return None
+    elements, middle = difference.operands
+    return (elements, 2) if is_argument(f, elements) and _is_mean(f, middle, elements, axes) else None
+
+
+def _root(f: Function, x: Value) -> Value | None:
+    """The array of which `x` is the square."""
+    square = f.definitions.of(x)
+    if square is None:
+        return None
+    first, *others = square.operands
+    is_square = square.name == "square" or (square.name == "integer_pow" and square.params["y"] == 2)
+    return first if is_square or (square.name == "mul" and others[0] is first) else None
+
+
+def _is_mean(f: Function, x: Value, elements: Value, axes: Axes) -> bool:
+    """Whether `x` is the mean of the elements over `axes`, which it has with length one."""
+    shape, count = elements.aval.shape, math.prod(elements.aval.shape[axis] for axis in axes)
+    if x.aval.shape != tuple(1 if axis in axes else n for axis, n in enumerate(shape)):
+        return False
+    quotient = f.definitions.of(x)
+    if quotient is None or quotient.name != "div" or not isinstance(quotient.operands[1], Number):
+        return False
+    spread = f.definitions.of(quotient.operands[0])
+    if quotient.operands[1].value != count or spread is None or spread.name != "broadcast_in_dim":
+        return False
+    if spread.params["broadcast_dimensions"] != tuple(axis for axis in range(len(shape)) if axis not in axes):
+        return False
+    total = f.definitions.of(spread.operands[0])
+    if total is None or total.name != "reduce_sum":
+        return False
+    return total.operands[0] is elements and total.params["axes"] == axes
 
 
 def _position(name: str) -> Form:
@@ -240,7 +293,7 @@ FORMS: dict[Primitive, list[Form]] = {
     cummax: [_running(2, _COMPARED, "rows of 1,000 float32: 0.11 of XLA's time")],
     cummin: [_running(3, _COMPARED, "rows of 1,000 float32: 0.11 of XLA's time")],
     reduce_sum: [
-        _reduction("sum", _sums_input, "1e6 float32: rows and columns in 0.4 of XLA's time; half of its error")
+        Form(_sum_applies, _sum_write, "1e6 float32: rows and columns in 0.4 of XLA's time; half of its error")
     ],
     reduce_max: [_extremum("max")],
     reduce_min: [_extremum("min")],
