@@ -30,19 +30,29 @@ class Definitions:
       equation: the equation for which a form is being looked for.
     """
 
-    __slots__ = ("_jaxpr", "_read", "_values", "equation")
+    __slots__ = ("_count", "_equations", "_jaxpr", "_read", "_readers", "_values", "equation")
 
     def __init__(self, jaxpr: Jaxpr, values: Mapping[Var, Value], read: Callable[[Atom], Value]):
         self._jaxpr, self._values, self._read = jaxpr, values, read
         self.equation: JaxprEqn | None = None
+        # Filled when they are asked for: the equation of each value among the first `_count` ones, and the readers.
+        self._equations: dict[Value, JaxprEqn] = {}
+        self._count = 0
+        self._readers: dict[Var, list[JaxprEqn]] | None = None
 
     def of(self, x: Value) -> Definition | None:
         """The equation whose only result is `x`; None for inputs, and for values that a rule made."""
-        for eqn in self._jaxpr.eqns:
+        eqns = self._jaxpr.eqns
+        while eqns[self._count] is not self.equation:
+            eqn = eqns[self._count]
+            self._count += 1
             value = self._values.get(eqn.outvars[0]) if len(eqn.outvars) == 1 else None
-            if value is x:
-                return Definition(eqn.primitive.name, tuple(map(self._read, eqn.invars)), eqn.params)
-        return None
+            if value is not None:
+                self._equations.setdefault(value, eqn)  # later ones may hand a value on
+        definition = self._equations.get(x)
+        if definition is None:
+            return None
+        return Definition(definition.primitive.name, tuple(map(self._read, definition.invars)), definition.params)
 
     def is_read_for_results_alone(self, main: Jaxpr | None) -> bool:
         """Whether the result of the equation is one of the Jaxpr `main`, or read once, by an elementwise operation of
@@ -51,11 +61,21 @@ class Definitions:
             return False
         (v,) = self.equation.outvars
         while v not in main.outvars:
-            readers = [eqn for eqn in main.eqns if v in eqn.invars]
-            if len(readers) != 1 or readers[0].primitive.operation is None or readers[0].invars.count(v) != 1:
+            readers = self._readers_of(v)
+            if len(readers) != 1 or readers[0].primitive.operation is None:
                 return False
             (result,) = readers[0].outvars
             if result.aval.shape != v.aval.shape:
                 return False
             v = result
-        return not any(v in eqn.invars for eqn in main.eqns)
+        return not self._readers_of(v)
+
+    def _readers_of(self, v: Var) -> list[JaxprEqn]:
+        """The equations that read `v`, one as often as it does."""
+        if self._readers is None:
+            self._readers = {}
+            for eqn in self._jaxpr.eqns:
+                for x in eqn.invars:
+                    if type(x) is Var:
+                        self._readers.setdefault(x, []).append(eqn)
+        return self._readers.get(v, [])

@@ -84,9 +84,16 @@ def no_derivative(function: str, argument: str) -> Any:
 
 
 def _polygamma(name: str, lower: Callable[..., Value]) -> Primitive:
-    of_next_order: Any = lambda t, m, x, out: e.mul(t, primitive(e.add(m, literal(m, 1)), x))
-    tangents = no_derivative("polygamma", "its order"), of_next_order
-    primitive = binary(name, lower, operation="chlo.polygamma", accepts=FLOAT, tangents=tangents)
+    primitive = binary(
+        name,
+        lower,
+        operation="chlo.polygamma",
+        accepts=FLOAT,
+        tangents=(
+            no_derivative("polygamma", "its order"),
+            lambda t, m, x, out: e.mul(t, primitive(e.add(m, literal(m, 1)), x)),
+        ),
+    )
     return primitive
 
 
