@@ -24,7 +24,7 @@ from .._base.errors import (
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
 from .._ir.dimensions import as_length
-from .._trace.refs import Ref
+from .._trace.refs import Ref, content_type
 from .._trace.trace import ArrayBase, Tracer, array_advice, not_an_array
 from .._xla.array import ArrayImpl
 from ..typing import Array, Shape
@@ -93,8 +93,8 @@ def type_of(x: Any) -> ShapedArray:
 
 
 def type_or_content_type(function: str, x: Any) -> ShapedArray:
-    """The type of an array or number, or of the array that a reference holds. Raises `ArgumentError` for others."""
-    return x.aval.inner_aval if isinstance(x, Ref) else type_of(check_one(function, x))
+    """The type of an array or number, or of the array of a reference or view. Raises `ArgumentError` for others."""
+    return content_type(x) or type_of(check_one(function, x))
 
 
 def declared_dtype(x: Any) -> Any:
