@@ -55,9 +55,8 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1, *, batch_size
     shape = type_of(keys[0]).shape
     if any(type_of(k).shape != shape for k in keys):
         raise ShapeError(f"lexsort: keys of one shape, got {', '.join(type_of(k).short for k in keys)}")
-    integer = dtypes.canonical(dtypes.int64)
     if not shape:
-        return ops.as_array_or_tracer(to_dtype(0, integer))
+        return ops.as_array_or_tracer(to_dtype(0, dtypes.canonical(dtypes.int64)))
     return _lexsort(keys, axis=canonical_axis(axis, len(shape), "lexsort"))
 
 
