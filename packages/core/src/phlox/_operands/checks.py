@@ -69,7 +69,13 @@ def checked(function: str, position: int, x: Any) -> tuple[Any, ShapedArray]:
         if is_masked(x) or is_of_jax(x):
             raise not_an_array(x, f"argument {position} of {function}")
         what = f"{function} requires ndarray or scalar arguments, got {type(x)} at position {position}"
-        if isinstance(x, np.ndarray | np.generic):
+        if content_type(x) is not None:
+            kind = type(x).__name__
+            what = (
+                f"{function} got a {kind} of type {x.aval} at position {position}, but a {kind} can't be passed where "
+                "an array is expected"
+            )
+        elif isinstance(x, np.ndarray | np.generic):
             what = (
                 f"Error interpreting argument to {function} as a JAX value. The problematic value is of type {type(x)} "
                 f"and was passed to {function} at position {position}. Its dtype is {x.dtype}"
