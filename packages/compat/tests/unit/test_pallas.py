@@ -31,6 +31,14 @@ def test_blocks_that_do_not_fill_the_array():
     assert phlox.grad(lambda x: run(x, x).sum())(x).tolist() == [2] * 10
 
 
+def test_axes_of_the_grid_have_names():
+    def kernel(o_ref):
+        o_ref[...] = jnp.full(o_ref.shape, 10 * phlox.lax.axis_size("i") + phlox.lax.axis_size("j"))
+
+    outputs = call(kernel, [vector(4, "int32")], grid=(("j", 4), ("i", 2)))()
+    assert isinstance(outputs, tuple) and outputs[0].tolist() == [24] * 4
+
+
 def test_the_grid_runs_with_its_last_axis_fastest():
     def kernel(o_ref, count):
         @pl.when((pl.program_id(0) == 0) & (pl.program_id(1) == 0))
@@ -143,12 +151,29 @@ def test_functions_on_arrays():
         8,
         (3, 1),
     )
-    assert pl.estimate_cost(lambda x: x @ x, jnp.ones((8, 8))).flops >= 1000
+
+
+def test_costs_are_counted_as_in_jax():
+    """The numbers are those of jax 0.12.0.1."""
+
+    def cost(fun, *args):
+        estimate = pl.estimate_cost(fun, *args)
+        return estimate.flops, estimate.transcendentals, estimate.bytes_accessed
+
+    large = (
+        phlox.ShapeDtypeStruct((400_000, 800_000), "bfloat16"),
+        phlox.ShapeDtypeStruct((800_000, 900_000), "bfloat16"),
+    )
+    x = jnp.ones(10)
+    assert cost(lambda x, y: jnp.exp(x + y), x, x) == (10, 10, 120)
+    assert cost(phlox.jit(jnp.matmul), *large) == (576_000_000_000_000_000, 0, 2_800_000_000_000)
+    assert cost(jnp.matmul, jnp.ones((7, 3, 9)), jnp.ones((7, 9, 2))) == (756, 0, 1428)
+    assert [cost(lambda x: phlox.lax.integer_pow(x, y), x)[0] for y in (1, 2, 7, 8, 9, -3)] == [0, 20, 50, 40, 50, 40]
 
 
 def test_mistakes_are_named():
     x = jnp.ones(4)
-    with pytest.raises(UnsupportedError, match="Only interpret mode is supported"):
+    with pytest.raises(OptionError, match="Only interpret mode is supported"):
         pl.pallas_call(add, vector(4))(x, x)
     with pytest.raises(OptionError, match=r"should return None\. It returns int"):
         call(lambda x_ref, o_ref: 3, vector(4))(x)
@@ -156,6 +181,17 @@ def test_mistakes_are_named():
         call(add, vector(4), in_specs=[pl.BlockSpec()])(x, x)
     with pytest.raises(OptionError, match="the index_map of input 0 must return 1 values"):
         call(add, vector(4), grid=2, in_specs=[pl.BlockSpec((2,), lambda i: (i, i)), pl.BlockSpec()])(x, x)
+    with pytest.raises(OptionError, match=r"the index_map of input 0 must return integer scalars, got 5\.0"):
+        call(add, vector(4), grid=2, in_specs=[pl.BlockSpec((2,), lambda i: 5.0), pl.BlockSpec()])(x, x)
+    with pytest.raises(OptionError, match="in_specs must be a tuple or a list"):
+        call(add, vector(4), in_specs=pl.BlockSpec())
+    for aliases, message in (
+        ({2: 0}, "of 2 inputs"),
+        ({1: 1}, "with 1 outputs"),
+        ({0: 0}, r"int32\[4\] and float32\[4\]"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            call(add, vector(4), input_output_aliases=aliases)(x.astype("int32"), x)
     with pytest.raises(OptionError, match="the block shape of input 0 must have the same number of dimensions"):
         call(add, vector(4), grid=2, in_specs=[pl.BlockSpec((2, 2), lambda i: (i, i)), pl.BlockSpec()])(x, x)
     with pytest.raises(OptionError, match="no kernel of pallas_call runs here"):
@@ -197,7 +233,7 @@ def test_kernels_of_a_mesh():
 
     assert rows.__name__ == "rows"
     assert rows(jnp.array([[1.0, 2.0], [3.0, 4.0]])).tolist() == [3, 7, 101]
-    with pytest.raises(UnsupportedError, match="interpret"):
+    with pytest.raises(OptionError, match="interpret"):
         pl.kernel(add, out_type=vector(3), mesh=CORES)(jnp.ones(3), jnp.ones(3))
 
 

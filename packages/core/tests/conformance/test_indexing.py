@@ -396,6 +396,23 @@ def test_static_indices_outside_are_refused_on_demand():
             lib.config.update("jax_check_static_indices", False)
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="strategies are new in jax 0.12")
+@pytest.mark.parametrize("strategy", ["auto", "gather", "static_slice", "dynamic_slice", "other"])
+def test_strategies_of_reading_take_the_indices_that_they_take_in_jax(strategy):
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    indices = {"int": 1, "slice": slice(1, 3), "steps": slice(0, 3, 2), "reversed": slice(None, None, -1)}
+    indices |= {"column": (slice(None), 2), "axis": (None, 1), "all": Ellipsis, "scalar": np.array(1), "true": True}
+    indices |= {"array": np.array([0, 1]), "mask": np.array([True, False, True])}
+    for name, index in indices.items():
+        try:
+            expected = jax.numpy.asarray(x).at[index].get(strategy=strategy)
+        except (TypeError, ValueError) as error:
+            with pytest.raises(type(error), match="strategy"):
+                jnp.asarray(x).at[index].get(strategy=strategy)
+        else:
+            np.testing.assert_array_equal(jnp.asarray(x).at[index].get(strategy=strategy), expected, err_msg=name)
+
+
 def test_one_hot_reads_zeros_outside_and_drops_writes():
     x = jnp.arange(1.0, 6.0)
     outside, inside = jnp.array([0, 7, -9]), jnp.array([3, -1])

@@ -359,7 +359,8 @@ def views(m):
         own = m.new_ref(r[...] * 3)
         own.at[m.numpy.array([0, 2]) + 0].set(before[0])
         own.at[::2].swap(part.get())
-        return before, part.get(), part.shape, own[...], m.freeze(own)
+        alike = m.numpy.zeros_like(part), m.lax.full_like(r.at[0], 2), m.numpy.shape(own.at[::2])
+        return before, part.get(), part.shape, alike, own[...], m.freeze(own)
 
     r = m.new_ref(X)
     return step(r, 1), step(r, 2), r[...]

@@ -158,10 +158,17 @@ def test_gathered_parts():
 
     both(program)
     both(lambda m, s: program(m, s, n_batch=1))
-    with pytest.raises(NotImplementedError, match="windows"):
-        window = phlox.lax.GatherDimensionNumbers((0, 1), (), (0,))
+    with pytest.raises(NotImplementedError, match="batching dimensions"):
+        batched = phlox.lax.GatherDimensionNumbers((0,), (1,), (1,), operand_batching_dims=(0,))
         s = phlox.experimental.sparse
-        s.bcoo_gather(s.eye(3), phlox.numpy.array([[1]]), window, (2, 3))
+        s.bcoo_gather(s.eye(3), phlox.numpy.array([[1]]), batched, (1, 3))
+
+
+@pytest.mark.parametrize("n_batch", [0, 1, 2])
+def test_arrays_of_indices_beside_slices(n_batch):
+    a = phlox.experimental.sparse.BCOO.fromdense(DENSE, n_batch=n_batch)
+    for index in (np.s_[np.array([[1], [2]]), 1:], np.s_[:2, np.array([True, False, True])], np.s_[1:, [0, 2]]):
+        np.testing.assert_array_equal(a[index].todense(), DENSE[index])
 
 
 def test_repeated_elements_of_rows():
@@ -274,6 +281,26 @@ def test_batches():
     both(lambda m, s: s.bcsr_dot_general(batch(m, s), m.numpy.ones((2, 4, 2)), dimension_numbers=axes))
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_examples_along_any_batch_axis(axis):
+    """The parts of an example tell which batch axis it lacks."""
+    both(lambda m, s: m.vmap(lambda a: a.todense(), in_axes=axis)(s.BCOO.fromdense(m.numpy.asarray(CUBE), n_batch=2)))
+    both(lambda m, s: m.vmap(lambda a: a, axis, axis)(s.BCOO.fromdense(m.numpy.asarray(CUBE), n_batch=2)))
+    both(
+        lambda m, s: m.vmap(lambda x: s.BCOO.fromdense(x, nse=4, n_batch=1), axis, axis)(m.numpy.asarray(CUBE)),
+    )
+
+
+def test_texts_of_traced_and_invalid_arrays():
+    s, texts = phlox.experimental.sparse, []
+    a = s.BCOO.fromdense(DENSE)
+    phlox.jit(lambda a: texts.append(repr(a)))(a)
+    phlox.vmap(lambda a: texts.append(repr(a)))(s.BCOO.fromdense(DENSE, n_batch=1))
+    a.indices = phlox.numpy.array([])
+    assert texts == ["JaxprTracer[BCOO(float32[4, 3], nse=5)]", "BatchTracer[BCOO(float32[3], nse=2)]"]
+    assert repr(a) == "BCOO(<invalid>)"
+
+
 def test_of_fixed_size_under_jit():
     both(lambda m, s: m.jit(lambda x: s.BCOO.fromdense(x, nse=7))(m.numpy.asarray(DENSE)))
     both(
@@ -312,6 +339,14 @@ def test_products_without_sparse_axes(layout, dense):
 def test_reshapes(shape):
     a = phlox.experimental.sparse.BCOO.fromdense(DENSE).reshape(*shape)
     np.testing.assert_array_equal(a.todense(), DENSE.reshape(*shape))
+
+
+def test_reshapes_across_kinds_of_axes():
+    s = phlox.experimental.sparse
+    for layout, kinds in (({"n_batch": 1}, "batch and sparse"), ({"n_dense": 1}, "sparse and dense")):
+        with pytest.raises(ValueError, match=f"cannot mix {kinds} dimensions"):
+            s.BCOO.fromdense(DENSE, **layout).reshape(6, 2)
+    assert issubclass(s.CuSparseEfficiencyWarning, s.SparseEfficiencyWarning)
 
 
 def test_reshapes_of_long_axes():

@@ -311,6 +311,21 @@ def test_keys_in_references():
             again()
 
 
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (jnp.sum, r"sum got a Ref of type Ref\{float32\[3\]\} at position 0"),
+        (lambda ref: jnp.add(1, ref), r"add got a Ref of type Ref\{float32\[3\]\} at position 1"),
+        (lambda ref: jnp.sum(ref.at[1:]), r"sum got a RefView of type Ref\{float32\[2\]\} at position 0"),
+    ],
+    ids=["first", "second", "view"],
+)
+def test_functions_of_arrays_name_references(function, text):
+    with pytest.raises(errors.ArgumentError, match=text) as caught:
+        function(phlox.new_ref(jnp.ones(3)))
+    assert "ref[...], which reads its value" in str(caught.value)
+
+
 def test_where_references_are_refused():
     r = new_ref(X)
     for function in (jnp.asarray, jnp.sum, lax.sin, jnp.stack):

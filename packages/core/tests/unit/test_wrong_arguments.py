@@ -101,6 +101,8 @@ NAMED = {
     "argsort": lambda: jnp.argsort(jnp.arange(3), stable=2),
     "histogramdd": lambda: jnp.histogramdd(jnp.arange(3.0)),
     "split into no parts": lambda: jnp.split(jnp.arange(3), 0),
+    "split before half an element": lambda: jnp.split(jnp.arange(3), [1.5]),
+    "lexsort by no keys at once": lambda: jnp.lexsort(jnp.ones((2, 3)), batch_size=0),
     "fftshift": lambda: jnp.fft.fftshift(1.0, axes=-1),
     "glu": lambda: phlox.nn.glu(7),
     "dtype of text": lambda: jnp.astype(jnp.ones(2), np.array("s")),

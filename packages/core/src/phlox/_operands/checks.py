@@ -24,7 +24,7 @@ from .._base.errors import (
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
 from .._ir.dimensions import as_length
-from .._trace.refs import AbstractRef
+from .._trace.refs import content_type
 from .._trace.trace import ArrayBase, Tracer, array_advice, not_an_array
 from .._xla.array import ArrayImpl
 from ..typing import Array, Shape
@@ -69,7 +69,13 @@ def checked(function: str, position: int, x: Any) -> tuple[Any, ShapedArray]:
         if is_masked(x) or is_of_jax(x):
             raise not_an_array(x, f"argument {position} of {function}")
         what = f"{function} requires ndarray or scalar arguments, got {type(x)} at position {position}"
-        if isinstance(x, np.ndarray | np.generic):
+        if content_type(x) is not None:
+            kind = type(x).__name__
+            what = (
+                f"{function} got a {kind} of type {x.aval} at position {position}, but a {kind} can't be passed where "
+                "an array is expected"
+            )
+        elif isinstance(x, np.ndarray | np.generic):
             what = (
                 f"Error interpreting argument to {function} as a JAX value. The problematic value is of type {type(x)} "
                 f"and was passed to {function} at position {position}. Its dtype is {x.dtype}"
@@ -93,15 +99,8 @@ def type_of(x: Any) -> ShapedArray:
 
 
 def type_or_content_type(function: str, x: Any) -> ShapedArray:
-    """The type of an array or number, or of the array that a reference holds. Raises `ArgumentError` for others."""
-    content = content_type(x)
-    return type_of(check_one(function, x)) if content is None else content
-
-
-def content_type(x: Any) -> ShapedArray | None:
-    """The type of the array that a reference holds or a view of it shows; None for other objects."""
-    aval = getattr(x, "aval", None)
-    return aval.inner_aval if isinstance(aval, AbstractRef) else None
+    """The type of an array or number, or of the array of a reference or view. Raises `ArgumentError` for others."""
+    return content_type(x) or type_of(check_one(function, x))
 
 
 def declared_dtype(x: Any) -> Any:

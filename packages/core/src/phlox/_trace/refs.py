@@ -150,6 +150,12 @@ class Ref:
             self.freed = function
 
 
+def content_type(x: Any) -> ShapedArray | None:
+    """The type of the array that a reference holds, or of the part that a view of it shows; None for other objects."""
+    aval = getattr(x, "aval", None)
+    return aval.inner_aval if isinstance(aval, AbstractRef) else None
+
+
 def values(refs: Iterable[Ref]) -> list[Any]:
     """The current values of the references."""
     trace = current_trace.get()

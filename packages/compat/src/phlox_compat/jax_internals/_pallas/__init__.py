@@ -12,6 +12,7 @@ from phlox.lax import broadcast as broadcast
 from ..._core import Slice, ds
 from ._call import pallas_call
 from ._control import empty, empty_like, empty_ref_like, loop, num_programs, program_id, run_scoped, when, with_scoped
+from ._cost import estimate_cost
 from ._helpers import (
     align_to,
     broadcast_to,
@@ -21,7 +22,6 @@ from ._helpers import (
     delay,
     enable_debug_checks,
     enable_poison_buffers,
-    estimate_cost,
     multiple_of,
     next_power_of_2,
     reciprocal,

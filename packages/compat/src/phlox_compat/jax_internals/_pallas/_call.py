@@ -9,7 +9,7 @@ from typing import Any
 
 import phlox
 from phlox import lax, numpy as jnp, tree_util
-from phlox.errors import ArgumentError, OptionError, UnsupportedError
+from phlox.errors import ArgumentError, OptionError
 from phlox.ref import new_ref
 
 from ._control import at_point, new_refs
@@ -54,12 +54,12 @@ def pallas_call(
       compiler_params, cost_estimate, backend, metadata: no meaning in interpret mode.
 
     Returns:
-      A function of arrays that returns a tree like `out_shape`.
+      A function of arrays that returns a tree like `out_shape`, with a tuple in the place of a list.
 
     Raises:
       ArgumentError: in the call, the arguments do not match `in_specs`.
-      OptionError: a spec does not match its array, or the kernel returns a value.
-      UnsupportedError: in the call, the kernel is not to be interpreted.
+      OptionError: a spec or an alias does not match its array, the kernel returns a value, or it is not to be
+        interpreted.
     """
     if grid_spec is None:
         grid_spec = GridSpec(grid, in_specs, out_specs, scratch_shapes)
@@ -74,11 +74,11 @@ def pallas_call(
 
 
 def interpreted(function: str, run: Callable[..., Any], name: str, interpret: Any) -> Callable[..., Any]:
-    """`run` in a scope of this name. Calls raise `UnsupportedError` outside of interpret mode."""
+    """`run` in a scope of this name. Calls raise `OptionError` outside of interpret mode."""
 
     def call(*args: Any) -> Any:
         if not interpret and not interprets_all.get():
-            raise UnsupportedError(
+            raise OptionError(
                 f"{function}: kernels are not compiled for the hardware. Only interpret mode is supported",
                 instead=f"{function}(..., interpret=True), or operations of jax.numpy",
             )
@@ -127,8 +127,10 @@ def _run(kernel: Callable[..., Any], out_shape: Any, grid_spec: GridSpec, aliase
         block_of(s, tuple(x.shape), f"output {i}") for i, (s, x) in enumerate(zip(out_specs, structs, strict=True))
     ]
     outputs = [unspecified(x.shape, x.dtype) for x in structs]
+    sources = [*map(jnp.asarray, scalar_leaves), *arrays]
     for source, target in aliases.items():
-        outputs[target] = (*map(jnp.asarray, scalar_leaves), *arrays)[source]
+        _check_alias(source, target, sources, outputs)
+        outputs[target] = sources[source]
     aliased = {source - len(scalar_leaves): target for source, target in aliases.items()}
 
     def body(indices: Sequence[Any], blocks: list[Any], scratch: Any, scalar_refs: Any) -> None:
@@ -147,8 +149,19 @@ def _run(kernel: Callable[..., Any], out_shape: Any, grid_spec: GridSpec, aliase
     results = run_grid(
         body, grid_spec, arrays, outputs, in_blocks, out_blocks, scalar_tree.unflatten(scalar_leaves), aliased
     )
-    tree = out_tree.unflatten(results)
-    return list(tree) if isinstance(out_shape, list) else tree
+    return out_tree.unflatten(results)
+
+
+def _check_alias(source: int, target: int, inputs: list[Any], outputs: list[Any]) -> None:
+    """Raises `OptionError` unless an input and an output have these numbers, and the same shape and dtype."""
+    pair = f"input_output_aliases={{{source}: {target}}}"
+    if not 0 <= source < len(inputs):
+        raise OptionError(f"pallas_call: {pair} of {len(inputs)} inputs")
+    if not 0 <= target < len(outputs):
+        raise OptionError(f"pallas_call: {pair} with {len(outputs)} outputs")
+    x, out = inputs[source], outputs[target]
+    if (x.shape, x.dtype) != (out.shape, out.dtype):
+        raise OptionError(f"pallas_call: {pair} of types {phlox.typeof(x)} and {phlox.typeof(out)}, which differ")
 
 
 def run_grid(
@@ -178,7 +191,7 @@ def run_grid(
         starts = [block.starts(indices, scalar_refs) for block in blocks]
         refs = [_new_ref(_read(x, at, block)) for x, at, block in zip(values, starts, blocks, strict=True)]
         scratch_now = [_new_ref(x) for x in scratch]
-        with at_point(indices, sizes):
+        with at_point(indices, sizes, grid_spec.named_axes):
             body(indices, refs, scratch_tree.unflatten(scratch_now), scalar_refs)
         count = len(fixed)
         state = [

@@ -14,6 +14,7 @@ from phlox import lax, tree_util
 from phlox.errors import OptionError
 from phlox.ref import Ref, new_ref
 
+from ..._core import axis_env
 from ._specs import MemoryRef, unspecified
 
 #: (indices, sizes) of the grid in which a kernel runs; its operations are staged once for all points
@@ -21,13 +22,16 @@ _grid: contextvars.ContextVar[tuple[Sequence[Any], Sequence[Any]] | None] = cont
 
 
 @contextlib.contextmanager
-def at_point(indices: Sequence[Any], sizes: Sequence[Any]) -> Iterator[None]:
-    """A context in which a kernel is at this point of a grid."""
-    token = _grid.set((indices, sizes))
+def at_point(
+    indices: Sequence[Any], sizes: Sequence[Any], named_axes: tuple[tuple[Any, int], ...] = ()
+) -> Iterator[None]:
+    """A context in which a kernel is at this point of a grid; `lax.axis_size` knows the axes that have names."""
+    token, axes_token = _grid.set((indices, sizes)), axis_env.set((*axis_env.get(), *named_axes))
     try:
         yield
     finally:
         _grid.reset(token)
+        axis_env.reset(axes_token)
 
 
 def _point(function: str, axis: int) -> tuple[Any, Any]:

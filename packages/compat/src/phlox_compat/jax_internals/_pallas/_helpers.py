@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import phlox
-from phlox import jit, numpy as jnp
-
-from ._specs import CostEstimate
+from phlox import numpy as jnp
 
 _checks = contextvars.ContextVar("debug checks", default=False)
 
@@ -91,11 +89,3 @@ def debug_check(condition: Any, message: str) -> None:
 
 def delay(nanos: Any) -> None:
     """Waits on the hardware; in interpret mode it does nothing."""
-
-
-def estimate_cost(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> CostEstimate:
-    """The cost of a function of arrays, as the compiler counts it."""
-    counts = jit(fun).lower(*args, **kwargs).compile().cost_analysis()
-    counts = counts[0] if isinstance(counts, list) else counts or {}
-    names = ("flops", "transcendentals", "bytes accessed")
-    return CostEstimate(*(int(counts.get(name, 0)) for name in names))

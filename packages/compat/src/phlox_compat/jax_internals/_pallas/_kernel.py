@@ -63,8 +63,7 @@ def kernel(
 
     Raises:
       ArgumentError: there are not as many kernels as meshes.
-      OptionError: in the call, the kernel returns a value.
-      UnsupportedError: in the call, the kernel is not to be interpreted.
+      OptionError: in the call, the kernel returns a value, or is not to be interpreted.
     """
     if not callable(body) and not isinstance(body, Sequence):
         return functools.partial(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from phlox.errors import OptionError
-from phlox.numpy import full, iinfo, nan
+from phlox.numpy import full, iinfo, integer, issubdtype, nan, result_type
 from phlox.ref import Ref, new_ref
 from phlox.tree_util import register_static
 
@@ -177,8 +177,12 @@ class GridSpec:
         out_specs: Any = no_block_spec,
         scratch_shapes: Any = (),
     ):
+        if in_specs is not no_block_spec and not isinstance(in_specs, tuple | list):
+            raise OptionError(f"in_specs must be a tuple or a list, got {in_specs!r:.80}", instead="[spec]")
         sizes = (grid,) if isinstance(grid, int) else tuple(grid)
         self.grid: tuple[Any, ...] = tuple(size[1] if isinstance(size, tuple) else size for size in sizes)
+        #: (name, length) of each axis that has a name, in the form of `axis_env`
+        self.named_axes: tuple[tuple[Any, int], ...] = tuple(size for size in sizes if isinstance(size, tuple))
         self.in_specs, self.out_specs, self.scratch_shapes = in_specs, out_specs, scratch_shapes
 
 
@@ -220,6 +224,9 @@ class Block:
                 f"the index_map of {self.origin} must return {len(self.dims)} values to match the block shape, got "
                 f"{len(numbers)}"
             )
+        for number in numbers:
+            if np.shape(number) or not issubdtype(result_type(number), integer):
+                raise OptionError(f"the index_map of {self.origin} must return integer scalars, got {number!r:.60}")
         return [
             number if isinstance(dim, Element | Squeezed) else number * dim.block_size
             for number, dim in zip(numbers, self.dims, strict=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from ..._base.errors import SparseEfficiencyError
 from ..._base.public_names import publish
 from . import _layouts, _products, _shapes, _sparsify, linalg
-from ._base import JAXSparse, SparseEfficiencyWarning, todense
+from ._base import CuSparseEfficiencyWarning, JAXSparse, SparseEfficiencyWarning, todense
 from ._bcoo import BCOO, bcoo_extract, bcoo_fromdense, bcoo_todense
 from ._creation import empty, eye, random_bcoo
 from ._derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad
@@ -67,6 +67,7 @@ __all__ = [
     "COO",
     "CSC",
     "CSR",
+    "CuSparseEfficiencyWarning",
     "JAXSparse",
     "SparseEfficiencyError",
     "SparseEfficiencyWarning",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ..._api.derivatives.remat import checkpoint_name
 from ..._trace.trace import Tracer
 from ...typing import Array
@@ -15,6 +17,10 @@ DENSE = "phlox.experimental.sparse.todense"
 
 class SparseEfficiencyWarning(UserWarning):
     """An operation on sparse arrays that costs much."""
+
+
+class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
+    """A product that cuSPARSE does not compute; filters of warnings name it, and nothing here raises it."""
 
 
 class JAXSparse:
@@ -84,8 +90,11 @@ class JAXSparse:
             # Transformations and error messages make trees of other objects than arrays.
             return f"{type(self).__name__}{self.tree_flatten()[0]}"
         batch, dense = getattr(self, "n_batch", 0), getattr(self, "n_dense", 0)
+        if batch < 0:
+            return f"{type(self).__name__}(<invalid>)"
         extra = (f", n_batch={batch}" if batch else "") + (f", n_dense={dense}" if dense else "")
-        return f"{type(self).__name__}({self.dtype}{list(self.shape)}, nse={self.nse}{extra})"
+        text = f"{type(self).__name__}({self.dtype}{list(self.shape)}, nse={self.nse}{extra})"
+        return f"{type(self.data).__name__}[{text}]" if isinstance(self.data, Tracer) else text
 
     def _unary(self, name: str) -> Any:
         raise self._lacking(name)
@@ -170,7 +179,11 @@ def columns(indices: Any) -> tuple[Any, ...]:
 
 def fit_batch(x: Any) -> Any:
     """Sets the shape of an array whose parts `vmap` has given fewer or more batch axes."""
-    if all(hasattr(part, "ndim") for part in x.tree_flatten()[0]):
-        more = x.n_batch + x.n_sparse + x.n_dense - len(x.shape)
-        x.shape = (*x.data.shape[: max(more, 0)], *x.shape[max(-more, 0) :])
+    parts = x.tree_flatten()[0]
+    if all(hasattr(part, "ndim") for part in parts):
+        batch, rest = x.n_batch, x.n_sparse + x.n_dense
+        if batch >= 0 and batch + rest != len(x.shape):
+            # The parts have the new axes, or lack one, at any place among the batch axes.
+            lengths = np.broadcast_shapes(*(part.shape[:batch] for part in parts))
+            x.shape = (*lengths, *x.shape[len(x.shape) - rest :])
     return x

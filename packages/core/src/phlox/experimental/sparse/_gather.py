@@ -27,8 +27,7 @@ def bcoo_gather(
     Args:
       operand: `BCOO`.
       start_indices: indices of shape (..., number of indexed axes).
-      dimension_numbers: `phlox.lax.GatherDimensionNumbers`. The indexed axes are collapsed, and there are no
-        batching dimensions.
+      dimension_numbers: `phlox.lax.GatherDimensionNumbers` without batching dimensions.
       slice_sizes: lengths of a part.
       unique_indices: not used.
       indices_are_sorted: not used.
@@ -39,7 +38,7 @@ def bcoo_gather(
       A `BCOO`. Axes of indices that come first are batch axes.
 
     Raises:
-      NotImplementedError: other dimension numbers.
+      NotImplementedError: there are batching dimensions.
 
     >>> from phlox import lax
     >>> from phlox.experimental.sparse import eye
@@ -48,19 +47,19 @@ def bcoo_gather(
     Array([[0., 0., 1.],
            [1., 0., 0.]], dtype=float32)
     """
-    axes = tuple(dimension_numbers.start_index_map)
-    if dimension_numbers.operand_batching_dims or tuple(dimension_numbers.collapsed_slice_dims) != tuple(sorted(axes)):
-        raise NotImplementedError("sparse gather is implemented for elements at arrays of indices, not for windows")
+    axes, collapsed = tuple(dimension_numbers.start_index_map), tuple(dimension_numbers.collapsed_slice_dims)
+    if dimension_numbers.operand_batching_dims:
+        raise NotImplementedError("sparse gather is not implemented for batching dimensions")
     if operand.n_batch:
         operand = bcoo_update_layout(operand, n_batch=0)
 
     def part(place: Any) -> Any:
         starts = [place[axes.index(i)] if i in axes else 0 for i in range(operand.ndim)]
-        return parts(bcoo_squeeze(bcoo_dynamic_slice(operand, starts, slice_sizes), dimensions=axes))
+        return parts(bcoo_squeeze(bcoo_dynamic_slice(operand, starts, slice_sizes), dimensions=collapsed))
 
     start_indices = jnp.asarray(start_indices)
     outer = start_indices.shape[:-1]
-    inner = [n for i, n in enumerate(slice_sizes) if i not in axes]
+    inner = [n for i, n in enumerate(slice_sizes) if i not in collapsed]
     result = BCOO(mapped(part, len(outer))(start_indices), shape=(*outer, *inner))
     return _move_inner_axes(result, len(outer), tuple(dimension_numbers.offset_dims))
 

@@ -83,13 +83,14 @@ def bcoo_reshape(
     b, old = mat.n_batch, mat.sparse_shape
     first = _split(sizes, math.prod(mat.shape[:b])) if b else 0
     last = _split(sizes[::-1], math.prod(mat.shape[b + mat.n_sparse :])) if mat.n_dense else 0
-    if first is None or last is None or first + last > len(sizes):
-        raise NotImplementedError(
-            f"bcoo_reshape: {mat} to {sizes} mixes batch, sparse and dense axes; instead: update_layout before it"
+    new = () if first is None or last is None else sizes[first : len(sizes) - last]
+    if first is None or last is None or first + last > len(sizes) or math.prod(new) != math.prod(old):
+        kinds = "batch and sparse" if first is None else "sparse and dense"
+        raise ShapeError(
+            f"bcoo_reshape: a new shape cannot mix {kinds} dimensions, got {sizes} for {mat}",
+            instead="update_layout before it",
+            shapes=[mat.shape, sizes],
         )
-    new = sizes[first : len(sizes) - last]
-    if math.prod(new) != math.prod(old):
-        raise NotImplementedError(f"bcoo_reshape: {mat} to {sizes} mixes batch, sparse and dense axes")
 
     groups = _groups_of_axes(old, new)
     # Narrow dtypes hold an index, and not the number of an element in several axes.

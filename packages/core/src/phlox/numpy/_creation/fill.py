@@ -26,7 +26,6 @@ from ..._operands.checks import (
     canonical_axis,
     check,
     check_one,
-    content_type,
     integer,
     refuse_complex,
     type_of,
@@ -36,6 +35,7 @@ from ..._operands.promotion import common_dtype, to_dtype
 from ..._ops.structure import shape as ops
 from ..._ops.structure.iota import iota
 from ..._ops.structure.numbers import large_integer, scalar_of
+from ..._trace.refs import content_type
 from ..._trace.trace import Tracer, recorder
 from ..._transform.sharding_types import reshard_like
 from ..._xla import transfer_guard
@@ -205,8 +205,7 @@ def full(
 
 
 def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, device: Any) -> Any:
-    content = content_type(a)
-    a = a if content is None else content
+    a = content_type(a) or a
     model = a if isinstance(a, ShapedArray) else check_one(function, a)
     aval = model if isinstance(model, ShapedArray) else type_of(model)
     out_dtype = dtype_like(a, aval) if dtype is None else dtypes.user_dtype(dtype, function)

@@ -6,10 +6,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, cast
 
+import numpy as np
+
 from ..._api.devices.out_sharding import OutSharding, compute_with_sharding, lay_out, operands_for
 from ..._api.jit.bodies import program_of_element
 from ..._api.jit.jit import jit
-from ..._base.errors import ArgumentError, DtypeError, ShapeError
+from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from ..._base.source import warn
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
@@ -26,7 +28,7 @@ from .._creation.from_data import asarray
 from .._elementwise.choose import where
 from .._manipulation.broadcasting import broadcast_to
 from .._manipulation.shapes import reshape
-from .ds import is_window, window
+from .ds import Slice, is_window, window
 from .plan import Plan, parse
 from .reading import layout_of, read
 
@@ -151,6 +153,7 @@ class AtIndex:
         fill_value: ArrayLike | None = None,
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
+        strategy: str = "auto",
     ) -> Array:
         """The elements at the index, as ``x[index]``, with a choice of `mode`.
 
@@ -163,15 +166,22 @@ class AtIndex:
             value of signed and the largest of unsigned integers, or True.
           out_sharding: a `NamedSharding`, or a `PartitionSpec` of the mesh of the context, for the result.
           wrap_negative_indices: False treats negative indices as out of bounds; by default they count from the end.
+          strategy: "static_slice" and "dynamic_slice" refuse indices that no such operation can read. The operation is
+            chosen by the index, as with "auto" (default) and "gather".
 
         Returns:
           An array of the shape of ``x[index]``, of the dtype of `x`.
+
+        Raises:
+          ArgumentError: the index does not suit the `strategy`.
 
         >>> import phlox.numpy as jnp
         >>> jnp.arange(3).at[jnp.array([1, 9])].get(mode="fill", fill_value=-1)
         Array([ 1, -1], dtype=int32)
         """
         x, index = self.array, self.index
+        if strategy != "auto":
+            _check_strategy(strategy, index)
         if out_sharding is not None:
             options: dict[str, Any] = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
             options |= {"mode": mode, "fill_value": fill_value, "wrap_negative_indices": wrap_negative_indices}
@@ -334,6 +344,33 @@ class AtIndex:
             indices_are_sorted=single or how.sorted,
             unique_indices=single or how.unique,
         )
+
+
+def _check_strategy(strategy: str, index: Any) -> None:
+    """Raises unless a strategy of `AtIndex.get` can read all parts of an index."""
+    if strategy not in ("auto", "gather", "static_slice", "dynamic_slice"):
+        raise OptionError(
+            f"at.get: unknown indexing strategy {strategy!r}",
+            instead="'auto', 'gather', 'static_slice' or 'dynamic_slice'",
+        )
+    for i, part in enumerate(index if isinstance(index, tuple) else (index,)):
+        if part is None or part is Ellipsis or isinstance(part, Slice) or strategy == "gather":
+            continue
+        if isinstance(part, slice):
+            suits = strategy == "static_slice" or part.step in (None, 1, -1)
+            kind = "slices of step 1 or -1"
+        elif strategy == "static_slice":
+            suits = isinstance(part, int | np.integer) and not isinstance(part, bool)
+            kind = "static integers and slices"
+        else:
+            aval = typeof_value(part)
+            suits = aval is not None and not aval.shape and dtypes.kind(aval.dtype) in "iu"
+            kind = "integers and slices"
+        if not suits:
+            raise ArgumentError(
+                f"at.get: strategy={strategy!r} reads {kind}, got {part!r:.60} at position {i}",
+                instead="strategy='gather'",
+            )
 
 
 def _get(x: Any, index: Any, **options: Any) -> Array:

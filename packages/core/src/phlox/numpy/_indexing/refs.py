@@ -246,6 +246,7 @@ class RefView:
     """
 
     __slots__ = ("aval", "idx", "ref")
+    array_advice = Ref.array_advice
     aval: AbstractRef
 
     def __init__(self, ref: Ref | RefView, idx: Any):

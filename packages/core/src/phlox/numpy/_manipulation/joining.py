@@ -237,7 +237,8 @@ def _cut(function: str, ary: Any, where: Any, axis: int, even: bool) -> list[Any
     at = canonical_axis(axis, type_of(ary).ndim, function)
     n = type_of(ary).shape[at]
     if isinstance(where, tuple | list) or getattr(where, "ndim", 0) > 0:
-        bounds = [0, *(min(max(int(i) + (n if int(i) < 0 else 0), 0), n) for i in where), n]
+        cuts = [integer(function, "an index of indices_or_sections", i) for i in where]
+        bounds = [0, *(min(max(i + (n if i < 0 else 0), 0), n) for i in cuts), n]
     else:
         aval = typeof_value(where)
         if aval is not None and dtypes.kind(aval.dtype) == "f":

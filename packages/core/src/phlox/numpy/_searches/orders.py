@@ -39,11 +39,14 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1, *, batch_size
 
     Raises:
       ArgumentError: `keys` is empty.
+      OptionError: `batch_size` is not positive.
       ShapeError: the keys have different shapes.
 
     >>> jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([0, 1, 0])))
     Array([2, 0, 1], dtype=int32)
     """
+    if integer("lexsort", "batch_size", batch_size) < 1:
+        raise OptionError(f"lexsort: batch_size={batch_size} is not positive", instead="a number of keys")
     if not isinstance(keys, Sequence):
         keys = tuple(unstack_rows(*check("lexsort", keys)))
     keys = check("lexsort", *keys)
@@ -52,9 +55,8 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1, *, batch_size
     shape = type_of(keys[0]).shape
     if any(type_of(k).shape != shape for k in keys):
         raise ShapeError(f"lexsort: keys of one shape, got {', '.join(type_of(k).short for k in keys)}")
-    integer = dtypes.canonical(dtypes.int64)
     if not shape:
-        return ops.as_array_or_tracer(to_dtype(0, integer))
+        return ops.as_array_or_tracer(to_dtype(0, dtypes.canonical(dtypes.int64)))
     return _lexsort(keys, axis=canonical_axis(axis, len(shape), "lexsort"))
 
 
