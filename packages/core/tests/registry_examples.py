@@ -683,7 +683,10 @@ ELSEWHERE = {
     "pmax": "test_vmap.py and test_pmap.py",
     "pmin": "test_vmap.py and test_pmap.py",
     "axis_index": "test_vmap.py and test_pmap.py",
-    **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all", "ppermute"), "conformance/test_lax_collectives.py"),
+    **dict.fromkeys(
+        ("all_gather", "all_gather_invariant", "reduce_scatter", "all_to_all", "ppermute"),
+        "conformance/test_lax_collectives.py",
+    ),
     **dict.fromkeys(
         ("pure_callback", "io_callback", "debug_callback", "debug_print", "inspect_sharding"), "test_callbacks.py"
     ),

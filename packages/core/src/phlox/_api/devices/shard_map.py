@@ -13,6 +13,7 @@ from ..._base import pytree
 from ..._base.errors import ArgumentError, DeviceError, OptionError, PhloxError, ShapeError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.wrapping import wraps
+from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, only
 from ..._ir.primitive import current_trace
 from ..._ops.spmd import shard_map as spmd
@@ -267,7 +268,7 @@ def _in_specs(
 def _check_part(function: str, name: str, mesh: Mesh, spec: PartitionSpec, x: Any) -> None:
     aval = typeof(x)
     if len(spec) > aval.ndim:
-        raise ShapeError(f"{function}: {spec} has more entries than {name} ({aval.short}) has axes", spec=spec)
+        raise _too_long(function, "in_specs", spec, name, aval)
     for axis, (size, count) in enumerate(zip(aval.shape, tiles(mesh, spec, aval.ndim), strict=True)):
         if size % count:
             raise ShapeError(
@@ -275,6 +276,15 @@ def _check_part(function: str, name: str, mesh: Mesh, spec: PartitionSpec, x: An
                 instead=f"a length that is a multiple of {count}",
                 spec=spec,
             )
+
+
+def _too_long(function: str, what: str, spec: PartitionSpec, name: str, aval: ShapedArray) -> ShapeError:
+    return ShapeError(
+        f"{function}: {what} has {spec}, which has length {len(spec)}, for {name} of type {aval.short}, which has rank "
+        f"{aval.ndim}",
+        instead=None if aval.ndim else f"consider using an {what} entry of `P()`",
+        spec=spec,
+    )
 
 
 def _spec_of(function: str, mesh: Mesh, x: Any, names: frozenset[Any]) -> PartitionSpec:
@@ -352,9 +362,5 @@ class _Program:
         for spec, out in zip(specs, outs, strict=True):
             _check(self.function, "out_specs", self.mesh, spec, self.names)
             if len(spec) > typeof(out).ndim:
-                raise ShapeError(
-                    f"{self.function}: {spec} in out_specs has more entries than a result of type "
-                    f"{typeof(out).short} has axes",
-                    spec=spec,
-                )
+                raise _too_long(f"{self.function} of {self.__name__}", "out_specs", spec, "a result", typeof(out))
         return specs

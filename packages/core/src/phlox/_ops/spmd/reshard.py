@@ -14,7 +14,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.key_uses import passes
 from ..._ir.primitive import Primitive, sharding_in_types
-from ..._ir.sharding_types import Reductions, reductions_of, spec_over
+from ..._ir.sharding_types import Reductions, check_divisible, reductions_of, spec_over
 from ..._transform.array_operations import linear_jvp
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.sharding_types import unsplit
@@ -28,7 +28,7 @@ from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, reduct
 from ..._xla.placement import aval_of, placement_for
 from ..._xla.platforms import platform_of
 from ..._xla.program import spec_text
-from ..._xla.sharding import NamedSharding, Sharding, spec_of
+from ..._xla.sharding import NamedSharding, Sharding, sharding_of_result, spec_of
 from ..._xla.text import Function, Value, quoted
 from ..structure.shape import structural
 
@@ -74,7 +74,7 @@ def _reshard_lower(f: Function, x: Value, mesh: Mesh | AbstractMesh, spec: Parti
 
 
 def _reshard_types(aval: ShapedArray, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> ShapedArray:
-    return aval.with_spec(spec_of(NamedSharding(mesh, spec), aval.ndim))
+    return check_divisible(aval.with_spec(spec_of(NamedSharding(mesh, spec), aval.ndim)))
 
 
 def _reshard_eager(x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Any:
@@ -88,7 +88,7 @@ def _reshard_eager(x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> An
         if not fitting:
             return reshard_p.compiled(x, mesh=mesh, spec=spec)
         mesh = fitting[0]
-    return move(x, NamedSharding(mesh, spec))
+    return move(x, sharding_of_result(NamedSharding(mesh, spec), x.ndim))
 
 
 def _reshard_transpose(ct: Any, x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[Any]:
