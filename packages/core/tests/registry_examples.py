@@ -679,6 +679,7 @@ ELSEWHERE = {
     "manual_cast": "test_mapped_partial_results.py of conformance",
     "psum_invariant": "test_shard_map.py of conformance",
     "pvary": "test_shard_map.py of conformance",
+    "transfer": "test_shardings.py of conformance",
     "unreduced_psum": "test_mapped_partial_results.py of conformance",
     "pmax": "test_vmap.py and test_pmap.py",
     "pmin": "test_vmap.py and test_pmap.py",

@@ -190,6 +190,16 @@ class Array(ArrayBase, Exchange, metaclass=_ArrayType):
         return is_committed(self._placement)
 
     @property
+    def _committed(self) -> bool:
+        """`committed`: JAX's private name."""
+        return self.committed
+
+    @property
+    def _value(self) -> np.ndarray:
+        """The array as a NumPy array: JAX's private name."""
+        return np.asarray(self)
+
+    @property
     def is_fully_addressable(self) -> bool:
         """True when this process can read every element."""
         return self.sharding.is_fully_addressable
@@ -211,7 +221,7 @@ class Array(ArrayBase, Exchange, metaclass=_ArrayType):
         sharding = self.sharding
         aval = shaped(sharding.shard_shape(self.shape), self.dtype, self.weak_type)
         mine = {
-            device: wrap(buf, aval, placement_for(aval, one_device_in(device, sharding.kind), True))
+            device: wrap(buf, aval, placement_for(aval, one_device_in(device, sharding.kind), self.committed))
             for device, buf in transfer.pieces(self._buf, aval.physical, sharding)
         }
         shards = []

@@ -147,6 +147,12 @@ class Program:
         except (JaxRuntimeError, ValueError, RuntimeError):
             explain_failure(arrays)
             raise
+        if self.target_shardings:
+            # As in JAX, a donated argument that was copied to all devices gives up its own buffer too.
+            for i in self.donated:
+                target = self.target_shardings[i]
+                if target is not None and target.is_fully_replicated:
+                    arguments[i].delete()
         outs = wrap_all(bufs, self.out_avals, self.out_placements)
         if self.checks is not None:
             self.checks.after(arguments, outs)
@@ -185,10 +191,12 @@ def _output_shardings(
         return [single_device(assignment.devices[0])] * len(out_avals)
     protos = [] if len(assignment.devices) == 1 else executable.get_output_shardings()
     reported = [*map(HloSharding.from_proto, protos)] or [HloSharding.replicate()] * len(out_avals)
-    arguments = [
+    arguments = (
         (aval_of(placement).physical.ndim, s)
         for placement, s in zip(in_placements, _by_mesh(assignment, in_placements), strict=True)
-    ]
+        if isinstance(s, NamedSharding)
+    )
+    rank, first = next(arguments, (0, None))
     # The program's mesh may be one of `explicit_axes`: results have the types of axes of the mesh around it.
     mesh, context = assignment.mesh, current_mesh()
     if mesh is not None and isinstance(context, Mesh) and context.is_equivalent_to(mesh):
@@ -200,9 +208,8 @@ def _output_shardings(
         if typed is not None and typed.hlo(ndim) == hlo:
             result.append(interned(typed))
             continue
-        # If an argument has an equal sharding, its spec is reported: several specs can describe one HloSharding.
-        alike = (s for n, s in arguments if n == ndim and isinstance(s, NamedSharding))
-        same = next((s for s in alike if s.hlo(ndim) == hlo), None)
+        # Several specs can describe one HloSharding. As in JAX, that of the first argument is preferred.
+        same = first if first is not None and rank == ndim and first.hlo(ndim) == hlo else None
         # Without the argument's kind of memory, as results lie in the default one unless the program says otherwise.
         result.append(
             interned(NamedSharding(same.mesh, same.spec)) if same else from_hlo(assignment.devices, hlo, ndim, mesh)

@@ -134,6 +134,10 @@ class Sharding:
         """The devices that belong to this process."""
         return frozenset(d for d in self.devices if d.process_index == d.client.process_index())
 
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        """`hlo`: JAX's private name."""
+        return self.hlo(num_dimensions)
+
     @property
     def _device_assignment(self) -> tuple[Device, ...]:
         """`devices`: JAX's private name."""

@@ -45,8 +45,8 @@ def all_gather(
         one group of all positions.
       axis: position of the gathered axis in the result; negative numbers count from the last axis.
       tiled: whether the values are concatenated along the existing `axis` instead of stacked along a new one.
-      to: "varying"; or, along axes that a `shard_map` tracks, "invarying": the type says that the result is equal on all
-        devices; or "reduced": it also says that the cotangent consists of partial results.
+      to: "varying"; or, along axes that a `shard_map` tracks, "invarying": the type says that all devices have the same
+        result; or "reduced": it also says that the cotangent consists of partial results.
 
     Returns:
       A pytree like `x`; each array has one more axis or, with `tiled`, is longer along `axis` by the length of the

@@ -248,6 +248,14 @@ def _over_auto_axes(x: Any, sharding: NamedSharding) -> Any:
                 avals=[aval],
             )
         return x
+    manual = get_abstract_mesh().manual_axes
+    if mapped := [axis for entry in spec for axis in axes_of(entry) if axis in manual]:
+        raise ShardingTypeError(
+            f"with_sharding_constraint: {spec} contains the manual axis {mapped[0]!r} of mesh {sharding.mesh}, over "
+            "which the function around is mapped",
+            instead="the other axes",
+            avals=[aval],
+        )
     if any(axis in explicit for entry in spec for axis in axes_of(entry)):
         raise ShardingTypeError(
             f"with_sharding_constraint can only refer to Auto axes of the mesh, and {spec} refers to Explicit ones of "

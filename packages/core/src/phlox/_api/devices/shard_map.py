@@ -183,7 +183,7 @@ def _mapped(
         key: Any = (where, is_eager, in_tree, tuple(specs), tuple((type(x), x) for x in fixed))
         try:
             run = compiled.get(key)
-        except TypeError:  # a static argument is not hashable
+        except Exception:  # a static argument cannot be hashed
             key, run = None, None
         if run is None:
             program = _Program(function, f, where, in_tree, tuple(specs), fixed, out_specs, mapped_names, check_vma)

@@ -12,7 +12,17 @@ from . import arguments
 from .calling import function_of
 from .inlining import Inline, as_inline
 from .jit_function import JitFunction
-from .options import CompilerOptions, Options, Prefix, as_checks, as_effort, as_limit, as_overrides, check_jittable
+from .options import (
+    CompilerOptions,
+    Options,
+    Prefix,
+    as_checks,
+    as_effort,
+    as_limit,
+    as_overrides,
+    check_jittable,
+    check_places,
+)
 
 if TYPE_CHECKING:
     from typing import Never, Unpack, overload
@@ -96,6 +106,7 @@ def jit(
     >>> phlox.jit(lambda x: x * 2)(jnp.arange(3))
     Array([0, 2, 4], dtype=int32)
     """
+    check_places(device, backend, in_shardings, out_shardings)
     # Device and backend are one option in the cache key: both say on which device the function runs.
     if backend is not None and device is None:
         device = local_devices(backend=backend)[0]

@@ -157,6 +157,15 @@ def as_overrides(options: CompilerOptions | None) -> Overrides:
     return tuple(sorted((options or {}).items()))
 
 
+def check_places(device: Any, backend: str | None, in_shardings: Any, out_shardings: Any) -> None:
+    """Raises `OptionError` if two of the options say where the function runs."""
+    if device is not None and backend is not None:
+        raise OptionError("jit: can't specify both a device and a backend", instead="one of them")
+    if (device is not None or backend is not None) and (in_shardings is not None or out_shardings is not None):
+        name = "in_shardings" if in_shardings is not None else "out_shardings"
+        raise OptionError(f"jit: device or backend, and {name}, which names devices too", instead=f"{name} alone")
+
+
 def check_jittable(fun: Any, options: Options) -> None:
     """Raises for functions that cannot be jitted, and for arguments that are both static and donated."""
     if isinstance(fun, staticmethod):
