@@ -376,3 +376,58 @@ def test_descriptions_say_along_which_axes_values_vary():
 
         m.shard_map(look, mesh=mesh(m), in_specs=m.P("x"), out_specs=m.P("x"))(X)
         assert seen == [{"x"}] * 2
+
+
+@pytest.mark.parametrize("spec", [("x",), None])
+def test_references(spec):
+    """What devices write to their parts of a reference is in the whole one; without specs its type says the split."""
+    results = []
+    for m in (phlox, jax):
+        kinds = (m.sharding.AxisType.Explicit,)
+        devices = m.sharding.Mesh(np.array(m.devices()[:2]), ("x",), axis_types=kinds)
+        with m.set_mesh(devices):
+            ref = m.new_ref(m.device_put(np.zeros(4, np.float32), m.P("x")))
+
+            def add(ref, m=m):
+                ref[...] += m.lax.axis_index("x").astype("float32") + 1
+                return ref[...] * 2
+
+            options = {"in_specs": m.P(*spec)} if spec else {}
+            f = m.jit(m.shard_map(add, out_specs=m.P("x"), **options))
+            results.append([f(ref), f(ref), ref[...]])
+            assert results[-1][-1].sharding.spec == m.P("x")
+    np.testing.assert_array_equal(*results)
+
+
+def test_references_eagerly_and_with_derivatives():
+    """Not in jax, where eager functions that are mapped take no references."""
+
+    def write(tree, x):
+        tree["ref"][...] = np.float32(2) * phlox.numpy.sin(x)
+        tree["sum"][...] += phlox.lax.psum(x.sum(), "x")
+
+    def f(x):
+        refs = {"ref": phlox.new_ref(phlox.numpy.zeros_like(x)), "sum": phlox.new_ref(np.float32(0.0))}
+        specs = {"ref": phlox.P("x"), "sum": phlox.P()}
+        phlox.shard_map(write, mesh=mesh(phlox), in_specs=(specs, phlox.P("x")), out_specs=None)(refs, x)
+        return (refs["ref"][...] * X).sum() + refs["sum"][...]
+
+    for way in (lambda f: f, phlox.jit):
+        np.testing.assert_allclose(way(f)(X), (2 * np.sin(X) * X).sum() + X.sum(), rtol=1e-5)
+        np.testing.assert_allclose(way(phlox.grad(f))(X), 2 * np.cos(X) * X + 1, rtol=1e-5)
+    ref = phlox.new_ref(X)
+    with pytest.raises(ValueError, match="passed twice"):
+        phlox.shard_map(lambda a, b: None, mesh=mesh(phlox), in_specs=phlox.P("x"), out_specs=None)(ref, ref)
+
+
+def test_axes_along_which_a_value_is_the_same():
+    for m in (phlox, jax):
+        seen = []
+
+        def look(x, y, m=m, seen=seen):
+            seen.extend(m.typeof(a).mat.invarying(m.sharding.get_abstract_mesh()) for a in (x, y, x.sum()))
+            return x
+
+        m.shard_map(look, mesh=mesh(m), in_specs=(m.P("x"), m.P()), out_specs=m.P("x"))(X, X)
+        assert seen == [{"y"}, {"x", "y"}, {"y"}]
+        assert m.typeof(m.numpy.ones(2)).mat.invarying(mesh(m)) == frozenset()

@@ -170,7 +170,19 @@ def specs_of_the_first_argument(m):
     return [tuple(x.sharding.spec) for a in specs for b in specs for x in f(put(m, *a), put(m, *b))]
 
 
+def uncommitted_elsewhere(m):
+    """Programs of uncommitted arrays run on the default device, also where none of the arrays is."""
+    with m.default_device(m.devices()[4]):
+        there = m.numpy.ones(2)
+    here = m.numpy.ones(2)
+    outs = [there, there + 1, there + here, m.jit(m.numpy.sin)(there), there[0], m.device_put(there)]
+    with m.default_device(m.devices()[3]):
+        outs += [there + 1, there + here, here * 2]
+    return [lies(x) for x in outs]
+
+
 PROGRAMS = [
+    uncommitted_elsewhere,
     derivatives_of_moves_between_devices, examples_under_constraints, donated_and_moved, made_after_descriptions,
     specs_of_the_first_argument,
     results_of_new_arrays, moved_new_arrays, functions_inside_of_functions, left_to_the_compiler, compiled_ahead,

@@ -50,6 +50,10 @@ class ManualAxisType:
         """True when the value is the same on all devices."""
         return not (self.varying or self.unreduced or self.reduced)
 
+    def invarying(self, mesh: Mesh | AbstractMesh) -> frozenset[Any]:
+        """The axes of `mesh` that are mapped over, and along which the value is the same and whole."""
+        return frozenset(mesh.manual_axes) - self.varying - self.unreduced - self.reduced
+
     def update(self, **changes: Any) -> ManualAxisType:
         """A copy with some of the fields replaced."""
         return replace(self, **changes)

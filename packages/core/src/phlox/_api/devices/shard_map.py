@@ -17,6 +17,7 @@ from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, only
 from ..._ir.primitive import current_trace
 from ..._ops.spmd import shard_map as spmd
+from ..._trace.refs import AbstractRef, Ref, values, write_all
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._xla.mesh import AbstractMesh, Mesh, current_mesh
@@ -26,6 +27,7 @@ from ..jit import arguments
 from ..jit.calling import function_of
 from ..jit.jit_function import JitFunction
 from ..jit.options import Options, Prefix
+from ..jit.references import check_distinct, find_refs, replaced
 from ..jit.user_functions import FlatFunction, user_call
 
 
@@ -56,8 +58,8 @@ def shard_map(
     """Runs `f` on every device of a mesh, each on its own part of the arguments.
 
     Args:
-      f: function of arrays and trees of them. Its arguments are the parts, and collectives in it name axes of the mesh.
-        None returns a decorator.
+      f: function of arrays, references and trees of them. Its arguments are the parts, and collectives in it name axes
+        of the mesh. What it writes to references is written to the parts of the whole ones. None returns a decorator.
       out_specs: a tree prefix of the result with a `PartitionSpec` for each, by which the devices' results are put
         together. Along mesh axes that a spec does not name, all devices must have the same result.
       in_specs: a tree prefix of the tuple of arguments with a `PartitionSpec` for each, by which it is split into
@@ -174,29 +176,52 @@ def _mapped(
         where = _mesh(function, mesh, names)
         mapped_names = _mapped_names(where, names)
         leaves, in_tree = flatten(args)
+        ref_leaves = find_refs(leaves)
+        refs = [leaves[i] for i in ref_leaves]
+        check_distinct(function, refs)
+        leaves = replaced(leaves, ref_leaves, values(refs)) if refs else leaves
         specs = _in_specs(function, where, in_specs, args, leaves, mapped_names)
         dynamic = tuple(s is not None for s in specs)
         fixed = tuple(x for x, spec in zip(leaves, specs, strict=True) if spec is None)
         is_eager = current_trace.get() is None
         # Only eager calls have `out_shardings`, see below, so a traced call must not take their function.
         # The class, because 1 == 1.0 == True.
-        key: Any = (where, is_eager, in_tree, tuple(specs), tuple((type(x), x) for x in fixed))
+        key: Any = (where, is_eager, in_tree, tuple(specs), ref_leaves, tuple((type(x), x) for x in fixed))
         try:
             run = compiled.get(key)
         except Exception:  # a static argument cannot be hashed
             key, run = None, None
         if run is None:
-            program = _Program(function, f, where, in_tree, tuple(specs), fixed, out_specs, mapped_names, check_vma)
+            # The last values of references are results after those of `f`, split as the arguments are.
+            results = (out_specs, [specs[i] for i in ref_leaves]) if refs else out_specs
+            of_parts, split = _on_references(f, in_tree, ref_leaves) if refs else f, tuple(specs)
+            program = _Program(function, of_parts, where, in_tree, split, fixed, results, mapped_names, check_vma)
             # Inlined in an outer trace, where the equation of `shard_map` alone is recorded.
-            out_shardings = _out_shardings(where, out_specs, mapped_names) if is_eager else None
+            out_shardings = _out_shardings(where, results, mapped_names) if is_eager else None
             run = function_of(
                 JitFunction(program, Options(inline=True, out_shardings=Prefix.of("out_shardings", out_shardings)))
             )
             if key is not None:
                 compiled[key] = run
-        return run(*only(leaves, dynamic))
+        outs = run(*only(leaves, dynamic))
+        if not refs:
+            return outs
+        write_all(refs, outs[1])
+        return outs[0]
 
     return mapped
+
+
+def _on_references(f: Callable[..., Any], in_tree: PyTreeDef, refs: Sequence[int]) -> Callable[..., Any]:
+    """`f` for parts of arrays alone: the leaves numbered `refs` become references, whose last values it returns too."""
+
+    @wraps(f)
+    def of_arrays(*parts: Any) -> Any:
+        leaves, _ = flatten(parts)
+        inside = [Ref(AbstractRef(typeof(leaves[i])), leaves[i]) for i in refs]
+        return f(*in_tree.unflatten(replaced(leaves, refs, inside))), values(inside)
+
+    return of_arrays
 
 
 def _mesh(function: str, mesh: Any, names: frozenset[Any]) -> Mesh:
