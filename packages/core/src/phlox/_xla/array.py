@@ -189,10 +189,7 @@ class Array(ArrayBase, Exchange, metaclass=_ArrayType):
         """True when the array was placed explicitly, so that computations with it run on its devices."""
         return is_committed(self._placement)
 
-    @property
-    def _committed(self) -> bool:
-        """`committed`: JAX's private name."""
-        return self.committed
+    _committed = committed  # JAX's private name
 
     @property
     def _value(self) -> np.ndarray:
