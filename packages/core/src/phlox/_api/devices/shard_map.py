@@ -307,7 +307,7 @@ def _too_long(function: str, what: str, spec: PartitionSpec, name: str, aval: Sh
     return ShapeError(
         f"{function}: {what} has {spec}, which has length {len(spec)}, for {name} of type {aval.short}, which has rank "
         f"{aval.ndim}",
-        instead=None if aval.ndim else f"consider using an {what} entry of `P()`",
+        instead="" if aval.ndim else f"consider using an {what} entry of `P()`",
         spec=spec,
     )
 
