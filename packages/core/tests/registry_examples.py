@@ -681,11 +681,15 @@ ELSEWHERE = {
     "manual_cast": "test_mapped_partial_results.py of conformance",
     "psum_invariant": "test_shard_map.py of conformance",
     "pvary": "test_shard_map.py of conformance",
+    "transfer": "test_shardings.py of conformance",
     "unreduced_psum": "test_mapped_partial_results.py of conformance",
     "pmax": "test_vmap.py and test_pmap.py",
     "pmin": "test_vmap.py and test_pmap.py",
     "axis_index": "test_vmap.py and test_pmap.py",
-    **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all", "ppermute"), "conformance/test_lax_collectives.py"),
+    **dict.fromkeys(
+        ("all_gather", "all_gather_invariant", "reduce_scatter", "all_to_all", "ppermute"),
+        "conformance/test_lax_collectives.py",
+    ),
     **dict.fromkeys(
         ("pure_callback", "io_callback", "debug_callback", "debug_print", "inspect_sharding"), "test_callbacks.py"
     ),

@@ -52,6 +52,22 @@ def test_former_forms():
     assert phlox.experimental.pjit.pjit(lambda x: x + 1)(1.0) == 2
 
 
+def test_pjit_runs_on_the_mesh_that_is_entered():
+    pjit, P = phlox.experimental.pjit.pjit, phlox.P
+    mesh = phlox.sharding.Mesh(np.array(phlox.devices()[:1]), "x")
+    x = np.ones((4, 2), np.float32)
+    split = pjit(lambda x: x * 2, P("x"), P("x"))
+    whole = pjit(in_shardings=P("x"), out_shardings=None)(lambda x: x * 2)
+    with mesh:
+        assert split(x).sharding == phlox.NamedSharding(mesh, P("x"))
+        assert whole(x).sharding == phlox.NamedSharding(mesh, P())
+        assert pjit(lambda: 1)().sharding == phlox.NamedSharding(mesh, P())
+        assert split.lower(x).compile()(x).tolist() == phlox.vmap(pjit(lambda x: x * 2))(x).tolist() == [[2, 2]] * 4
+    assert pjit(lambda x: x * 2)(x).sharding.num_devices == 1
+    with pytest.raises(TypeError):
+        pjit(3)
+
+
 def scaled(context, out, x, *, by):
     assert context.stage.name == "EXECUTE"
     assert not x.writeable and out["y"].writeable and out["y"].shape == x.shape and out["y"].ndim == x.ndim

@@ -614,3 +614,85 @@ def test_types_are_one_object_and_can_be_pickled():
     assert aval.update(dtype=np.dtype("int32")).str_short() == "i32[8@x,4@y]"
     assert aval.update(shape=(2,)).str_short() == "f32[2]"
     assert phlox.core.ShapedArray((8, 4), np.float32, sharding=aval.sharding) is aval
+
+
+#: calls over explicit axes of size 4 and 2, whose results' specs are compared entry by entry
+ENTRIES = {
+    "zeros": lambda m, x: m.numpy.zeros((8, 2), out_sharding=m.P("x")),
+    "full, of the context": lambda m, x: m.numpy.full((8, 2), 3),
+    "ones, of the context": lambda m, x: m.numpy.ones((8, 2)),
+    "arange, of the context": lambda m, x: m.numpy.arange(8),
+    "eye, of the context": lambda m, x: m.numpy.eye(4),
+    "array, of the context": lambda m, x: m.numpy.array([1, 2]),
+    "reshard": lambda m, x: m.reshard(x, m.P("y")),
+    "reshard of a NumPy array": lambda m, x: m.reshard(np.ones((8, 2)), m.P("x")),
+    "device_put": lambda m, x: m.device_put(x, m.P("y")),
+    "reshard of examples": lambda m, x: m.vmap(lambda row: m.reshard(row, m.P()))(x),
+    "at.set": lambda m, x: x.at[:, 0].set(0.0, out_sharding=m.P("x")),
+    "reshape of partial results": lambda m, x: m.reshard(x[:, 0], m.P(unreduced={"x", "y"})).reshape(2, 4),
+    "auto_axes": lambda m, x: m.sharding.auto_axes(lambda x: x @ x.T, out_sharding=m.P("x"))(x),
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_specs_have_an_entry_for_each_axis_of_a_result(name):
+    found = []
+    for m in (phlox, jax):
+        with m.set_mesh(mesh(m)):
+            found.append(str(ENTRIES[name](m, array(m, "8@x,4")).sharding.spec))
+    assert found[0] == found[1]
+
+
+def test_results_have_the_types_of_the_axes_around():
+    found = []
+    for m in (phlox, jax):
+        with m.set_mesh(mesh(m, "AA")):
+            f = m.sharding.explicit_axes(lambda x: m.reshard(x, m.P("x")) * 2, in_sharding=m.P("x", "y"))
+            out = m.jit(f)(m.device_put(np.ones((8, 2), np.float32), m.P("x", "y")))
+            # All axes are Auto already, and the option changes nothing.
+            same = m.jit(m.sharding.auto_axes(lambda x: x * 2, out_sharding=m.P()))(m.device_put(np.ones(8), m.P("x")))
+        with m.set_mesh(mesh(m, "EA")):
+            x = m.device_put(np.ones((8, 2), np.float32), m.P("x"))
+            mixed = m.jit(lambda x: x * 2)(x)
+        found.append([(str(y.sharding.spec), str(y.sharding.mesh.axis_types)) for y in (out, same, mixed)])
+    assert found[0] == found[1]
+
+
+def in_manual_axes(m):
+    change = m.sharding.auto_axes(lambda x: x * 2, axes=("x", "y"), out_sharding=m.P("x", "y"))
+    return m.shard_map(change, mesh=mesh(m, "AA"), in_specs=m.P("x", "y"), out_specs=m.P("x", "y"))(np.ones((8, 2)))
+
+
+def inside(m, axes):
+    with m.sharding.use_abstract_mesh(m.sharding.AbstractMesh(axes, ("x", "y"))):
+        return m.numpy.ones(2)
+
+
+MISTAKES = {
+    "a choice without Auto axes": lambda m: m.NamedSharding(mesh(m), m.P(m.P.UNCONSTRAINED)),
+    "a type that does not divide": lambda m: m.core.ShapedArray(
+        (5, 2), np.float32, sharding=m.NamedSharding(mesh(m).abstract_mesh, m.P("x"))
+    ),
+    "a type with too many entries": lambda m: m.core.ShapedArray(
+        (8,), np.float32, sharding=m.NamedSharding(mesh(m).abstract_mesh, m.P("x", None))
+    ),
+    "reshard that does not divide": lambda m: m.jit(lambda x: m.reshard(x, m.P("x")))(np.ones(5)),
+    "a mesh with manual axes": lambda m: m.set_mesh(mesh(m).update(axis_types=(m.sharding.AxisType.Manual,) * 2)),
+    "another number of devices": lambda m: inside(m, (2, 2)),
+    "spmd_axis_name beside explicit axes": lambda m: m.vmap(lambda x: x, spmd_axis_name="y")(array(m, "8@x,4")),
+    "constraint that does not hold": lambda m: m.lax.with_sharding_constraint(array(m, "8@x,4"), m.P("y")),
+    "auto_axes of manual axes": in_manual_axes,
+    "out_sharding of another type of axes": lambda m: m.numpy.dot(
+        array(m, "8@x,4"), np.ones((4, 4)), out_sharding=m.NamedSharding(mesh(m, "AA").abstract_mesh, m.P())
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_refused_with_the_class_of_jax(name):
+    classes = []
+    for m in (jax, phlox):
+        with m.set_mesh(mesh(m)), pytest.raises(Exception) as caught:
+            MISTAKES[name](m)
+        classes.append(caught.type)
+    assert issubclass(classes[1], classes[0])

@@ -23,6 +23,12 @@ MAPPED = {
         ("x", "y", {}),
         ["float32[2,2]{V:(x,y)}"],
     ),
+    "split, and still unreduced": (
+        lambda m, see, v: see(m.lax.psum_scatter(v, "y", tiled=True)),
+        "v",
+        ("y", {"unreduced": {"x"}}),
+        ["float32[2,4]{V:y, U:x}"],
+    ),
     "declared": (lambda m, see, a, b: see(m.lax.pcast(a @ b, "y", to="unreduced")), "ab", ("x", U), None),
     "reduced": (lambda m, see, r: see(r), "r", (None, R), ["float32[4,4]{R:x}"]),
     "times reduced": (lambda m, see, c, r: see(c @ r), "cr", ("x", {}), ["float32[2,4]{V:x}"]),
@@ -52,7 +58,7 @@ MAPPED = {
     ),
 }
 DENSE = {
-    "u": lambda: A @ B, "a": lambda: A, "b": lambda: B, "c": lambda: A, "r": lambda: B, "w": lambda: B
+    "u": lambda: A @ B, "v": lambda: A @ B, "a": lambda: A, "b": lambda: B, "c": lambda: A, "r": lambda: B, "w": lambda: B
 }  # fmt: skip
 RESULTS = {
     "linear": np.zeros((4, 4)),
@@ -67,6 +73,9 @@ def operand(m, name):
     """An operand of `shard_map` and its spec."""
     if name == "u":
         return product(m, *split(m)), m.P("x", None, unreduced={"y"})
+    if name == "v":
+        both = m.P(unreduced={"x", "y"})
+        return m.reshard(m.numpy.asarray(DENSE[name]()), both), both
     specs = {"a": m.P("x", "y"), "b": m.P("y", None), "c": m.P("x", None), "r": m.P(None, None, **R), "w": m.P()}
     return m.reshard(m.numpy.asarray(DENSE[name]()), specs[name]), specs[name]
 

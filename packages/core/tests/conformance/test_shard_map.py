@@ -309,3 +309,125 @@ def test_an_inner_shard_map_takes_the_axes_that_are_left(inner, specs, outer):
         return m.jit(mapped)(X)
 
     np.testing.assert_allclose(run(phlox), run(jax), rtol=1e-6)
+
+
+def test_axes_that_are_not_mapped_stay_split():
+    for m in (phlox, jax):
+        x = m.device_put(X, m.NamedSharding(mesh(m), m.P("x", "y")))
+        for spec, names in (("x", {"x"}), (None, {"y"})):
+            f = m.shard_map(lambda x: x * x, mesh=mesh(m), in_specs=m.P(spec), out_specs=m.P(spec), axis_names=names)
+            out = m.jit(f)(x if spec else m.device_put(X, m.NamedSharding(mesh(m), m.P("x"))))
+            assert [s.data.shape for s in out.addressable_shards] == [(2, 1) if spec else (2, 2)] * 8
+            np.testing.assert_array_equal(out, X * X)
+
+
+@pytest.mark.parametrize("spmd", ["x", None])
+def test_a_batch_that_is_split_over_another_axis(spmd):
+    results = []
+    for m in (phlox, jax):
+        kinds = (m.sharding.AxisType.Auto if spmd else m.sharding.AxisType.Explicit,) * 2
+        devices = m.make_mesh((4, 2), ("x", "y"), axis_types=kinds)
+        x = m.device_put(X, m.NamedSharding(devices, m.P("x", "y")))
+        f = m.shard_map(
+            lambda x, m=m: m.numpy.sin(x.sum()), mesh=devices, in_specs=m.P("y"), out_specs=m.P(), check_vma=False
+        )
+        # The residuals of the gradient are split over both axes.
+        grad = m.vmap(m.grad(f), spmd_axis_name=spmd) if spmd else m.vmap(lambda row, f=f: f(row))
+        results.append(grad(x))
+    np.testing.assert_allclose(*results, rtol=1e-6)
+
+
+def test_a_batch_is_not_split_over_a_mapped_axis():
+    for m in (phlox, jax):
+        devices = m.make_mesh((4, 2), ("x", "y"), axis_types=(m.sharding.AxisType.Explicit,) * 2)
+        x = m.device_put(np.ones((8, 8), np.float32), m.NamedSharding(devices, m.P("x", "y")))
+        with pytest.raises(ValueError):
+            m.jit(m.vmap(m.shard_map(lambda x: x, mesh=devices, in_specs=m.P("x"), out_specs=m.P("x"))))(x)
+
+
+@pytest.mark.parametrize("tiled", [False, True])
+def test_what_all_devices_have_gathered_does_not_vary(tiled):
+    results = []
+    for m in (phlox, jax):
+        spec = m.P("x")
+
+        @m.jit
+        @m.shard_map(mesh=mesh(m), in_specs=spec, out_specs=m.P())
+        def gather(x, m=m):
+            out = m.lax.all_gather(x, ("x",), axis=1, tiled=tiled, to="invarying")
+            assert m.typeof(out).mat.varying == frozenset()
+            return out
+
+        weights = np.arange(16, dtype=np.float32).reshape((2, 8) if tiled else (2, 4, 2))
+        grad = m.grad(lambda x, w=weights, f=gather: (f(x) ** 2 * w).sum())
+        results.append([gather(X), grad(X), m.jvp(grad, (X,), (X,))[1]])
+    for mine, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+
+
+def test_descriptions_say_along_which_axes_values_vary():
+    for m in (phlox, jax):
+        seen = []
+
+        def look(x, m=m, seen=seen):
+            structs = m.eval_shape(lambda x: x.sum(), x), m.ShapeDtypeStruct.like(x).update(shape=(3, 2))
+            seen.extend(m.typeof(s).mat.varying for s in structs)
+            return x
+
+        m.shard_map(look, mesh=mesh(m), in_specs=m.P("x"), out_specs=m.P("x"))(X)
+        assert seen == [{"x"}] * 2
+
+
+@pytest.mark.parametrize("spec", [("x",), None])
+def test_references(spec):
+    """What devices write to their parts of a reference is in the whole one; without specs its type says the split."""
+    results = []
+    for m in (phlox, jax):
+        kinds = (m.sharding.AxisType.Explicit,)
+        devices = m.sharding.Mesh(np.array(m.devices()[:2]), ("x",), axis_types=kinds)
+        with m.set_mesh(devices):
+            ref = m.new_ref(m.device_put(np.zeros(4, np.float32), m.P("x")))
+
+            def add(ref, m=m):
+                ref[...] += m.lax.axis_index("x").astype("float32") + 1
+                return ref[...] * 2
+
+            options = {"in_specs": m.P(*spec)} if spec else {}
+            f = m.jit(m.shard_map(add, out_specs=m.P("x"), **options))
+            results.append([f(ref), f(ref), ref[...]])
+            assert results[-1][-1].sharding.spec == m.P("x")
+    np.testing.assert_array_equal(*results)
+
+
+def test_references_eagerly_and_with_derivatives():
+    """Not in jax, where eager functions that are mapped take no references."""
+
+    def write(tree, x):
+        tree["ref"][...] = np.float32(2) * phlox.numpy.sin(x)
+        tree["sum"][...] += phlox.lax.psum(x.sum(), "x")
+
+    def f(x):
+        refs = {"ref": phlox.new_ref(phlox.numpy.zeros_like(x)), "sum": phlox.new_ref(np.float32(0.0))}
+        specs = {"ref": phlox.P("x"), "sum": phlox.P()}
+        phlox.shard_map(write, mesh=mesh(phlox), in_specs=(specs, phlox.P("x")), out_specs=None)(refs, x)
+        return (refs["ref"][...] * X).sum() + refs["sum"][...]
+
+    for way in (lambda f: f, phlox.jit):
+        np.testing.assert_allclose(way(f)(X), (2 * np.sin(X) * X).sum() + X.sum(), rtol=1e-5)
+        np.testing.assert_allclose(way(phlox.grad(f))(X), 2 * np.cos(X) * X + 1, rtol=1e-5)
+    ref = phlox.new_ref(X)
+    with pytest.raises(ValueError, match="at both a and b"):
+        phlox.shard_map(lambda a, b: None, mesh=mesh(phlox), in_specs=phlox.P("x"), out_specs=None)(ref, ref)
+
+
+def test_axes_along_which_a_value_is_the_same():
+    for m in (phlox, jax):
+        seen = []
+
+        def look(x, y, m=m, seen=seen):
+            seen.extend(m.typeof(a).mat.invarying(m.sharding.get_abstract_mesh()) for a in (x, y, x.sum()))
+            return x
+
+        m.shard_map(look, mesh=mesh(m), in_specs=(m.P("x"), m.P()), out_specs=m.P("x"))(X, X)
+        assert seen == [{"y"}, {"x", "y"}, {"y"}]
+        assert m.typeof(m.numpy.ones(2)).mat.invarying(mesh(m)) == frozenset()

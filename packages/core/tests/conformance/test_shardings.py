@@ -122,7 +122,69 @@ def descriptions(m):
     )
 
 
+def derivatives_of_moves_between_devices(m):
+    one, two = (m.device_put(np.full((8, 4), value, np.float32), m.devices()[i]) for i, value in ((0, 0.1), (1, 0.2)))
+    near, far = (m.NamedSharding(m.sharding.Mesh(np.array(m.devices()[i : i + 4]), "i"), m.P("i")) for i in (0, 4))
+
+    def two_devices(w, v):
+        return (m.device_put(m.numpy.tanh(X @ w), m.devices()[1]) @ v.T).sum()
+
+    def two_meshes(x):
+        return (m.device_put(m.numpy.sin(x), far) ** 3).sum()
+
+    split = m.device_put(X, near)
+    value, pull = m.vjp(lambda x: m.device_put(x, m.devices()[1]), one)
+    second = m.grad(lambda x: m.grad(lambda x: (m.device_put(x, far) ** 3).sum())(x).sum())(split)
+    rows = m.vmap(lambda row: m.device_put(row, m.devices()[2]))(one)
+    outs = [*m.grad(two_devices, (0, 1))(one, two), m.grad(two_meshes)(split), value, *pull(two), second, rows]
+    outs += [*m.jvp(two_meshes, (split,), (split,)), m.linearize(two_meshes, split)[1](split)]
+    return [lies(x) for x in outs]
+
+
+def examples_under_constraints(m):
+    """A constraint on each example leaves the batch as it is split."""
+    f = m.jit(m.vmap(lambda row: m.lax.with_sharding_constraint(row, over(m, "y"))))
+    return lies(f(put(m, "x"))), lies(m.jit(m.vmap(lambda row: row, out_axes=1))(put(m, "x")))
+
+
+def donated_and_moved(m):
+    seen = []
+    for spec in ((), ("x",)):
+        x, y = m.numpy.asarray(X), m.numpy.asarray(X)
+        out = m.jit(lambda x, y: (x * 2, y.sum()), in_shardings=over(m, *spec), donate_argnums=0)(x, y)
+        seen += [lies(out[0]), x.is_deleted(), y.is_deleted()]
+    return seen
+
+
+def made_after_descriptions(m):
+    struct = m.ShapeDtypeStruct((16, 8), "float32", sharding=over(m, "x", "y"))
+    abstract = m.ShapeDtypeStruct((4,), "int8", sharding=m.NamedSharding(mesh(m).abstract_mesh, m.P("x")))
+    outs = [m.numpy.zeros_like(struct), m.lax.full_like(struct, 2), m.numpy.ones_like(abstract)]
+    shards = [m.numpy.ones(2), m.device_put(np.ones(2), m.devices()[1])]
+    return [lies(x) for x in outs], [s.data.committed for x in shards for s in x.addressable_shards]
+
+
+def specs_of_the_first_argument(m):
+    f = m.jit(lambda x, y: (x, y, x + 1, x.T))
+    specs = (None,), (None, None), ("x", None), ()
+    return [tuple(x.sharding.spec) for a in specs for b in specs for x in f(put(m, *a), put(m, *b))]
+
+
+def uncommitted_elsewhere(m):
+    """Programs of uncommitted arrays run on the default device, also where none of the arrays is."""
+    with m.default_device(m.devices()[4]):
+        there = m.numpy.ones(2)
+    here = m.numpy.ones(2)
+    outs = [there, there + 1, there + here, m.jit(m.numpy.sin)(there), there[0], m.device_put(there)]
+    with m.default_device(m.devices()[3]):
+        outs += [there + 1, there + here, here * 2]
+    return [lies(x) for x in outs]
+
+
 PROGRAMS = [
+    uncommitted_elsewhere,
+    derivatives_of_moves_between_devices, examples_under_constraints, donated_and_moved, made_after_descriptions,
+    specs_of_the_first_argument,
     results_of_new_arrays, moved_new_arrays, functions_inside_of_functions, left_to_the_compiler, compiled_ahead,
     moved_to_other_devices, memory,
     formats, donated, sizes_on_devices, descriptions,
@@ -169,6 +231,12 @@ REFUSED = {
     "uneven parts of a result": lambda m: m.jit(lambda x: x[:3], out_shardings=over(m, "x"))(X),
     "unconstrained argument": lambda m: m.jit(lambda x: x, in_shardings=over(m, m.P.UNCONSTRAINED))(X),
     "unconstrained result": lambda m: m.jit(lambda x: x, out_shardings=over(m, m.P.UNCONSTRAINED))(X),
+    "device and in_shardings": lambda m: m.jit(lambda x: x, in_shardings=over(m, "x"), device=m.devices()[0]),
+    "backend and out_shardings": lambda m: m.jit(lambda x: x, out_shardings=over(m, "x"), backend="cpu"),
+    "device and backend": lambda m: m.jit(lambda x: x, device=m.devices()[0], backend="cpu"),
+    "constraint over a mapped axis": lambda m: m.shard_map(
+        lambda x: m.lax.with_sharding_constraint(x, over(m, "x")), mesh=mesh(m), in_specs=m.P("x"), out_specs=m.P("x")
+    )(X),
     "unconstrained spec": lambda m: m.shard_map(
         lambda x: x, mesh=mesh(m), in_specs=m.P(m.P.UNCONSTRAINED), out_specs=m.P()
     )(X),

@@ -17,6 +17,7 @@
     ├── ShapeError (TypeError, ValueError)     shapes that do not fit
     │   └── AxisError (IndexError)             an axis that the array does not have
     ├── ShardingTypeError (TypeError)          operands whose types leave open how the result is sharded
+    │   └── ShardingAssertionError (AssertionError) an array is not sharded as `with_sharding_constraint` says
     ├── DtypeError (TypeError, ValueError)     unknown or unsuitable element types
     │   └── TypePromotionError                 no implicit promotion between these element types
     ├── NumberRangeError (OverflowError)       a Python integer that an element type cannot hold
@@ -114,6 +115,7 @@ __all__ = [
     "RefError",
     "RefusedError",
     "ShapeError",
+    "ShardingAssertionError",
     "ShardingTypeError",
     "SizesError",
     "SizesWarning",
@@ -295,6 +297,13 @@ class ShardingTypeError(PhloxError, TypeError, ValueError):
     Cause: ``x @ y`` where the axis that is summed up is split; ``x + y`` with one axis split over two mesh axes.
     Fix: ``out_sharding=phlox.P(...)`` where the function has it; or `phlox.reshard` of an operand first; or
     `phlox.sharding.auto_axes` around the function, which leaves the choice to the compiler.
+    """
+
+
+class ShardingAssertionError(ShardingTypeError, AssertionError):
+    """An array over explicit axes is not sharded as `with_sharding_constraint` says, which is an assertion there.
+
+    Fix: `phlox.reshard`, which changes the sharding.
     """
 
 

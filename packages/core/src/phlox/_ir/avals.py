@@ -17,7 +17,7 @@ from .._base.interning import Interned
 from . import dtypes
 from .dimensions import as_length, is_symbolic
 from .dtypes import Dtype, ExtendedDtype
-from .sharding_types import Entry, Spec, axis_text, entries_of, mesh_text, reductions_of, spec_over
+from .sharding_types import Entry, Spec, axis_text, check_divisible, entries_of, mesh_text, reductions_of, spec_over
 
 Shape = tuple[int, ...]
 
@@ -94,7 +94,7 @@ class ShapedArray:
         aval = shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
         if manual_axis_type is not None:
             aval = aval.varying(frozenset(manual_axis_type.varying))
-        return aval if sharding is None else aval.with_spec(_spec_of(sharding, aval.ndim))
+        return aval if sharding is None else check_divisible(aval.with_spec(_spec_of(sharding, aval.ndim)))
 
     def __reduce__(self) -> Any:
         if not self.annotated:
@@ -157,6 +157,11 @@ class ShapedArray:
         if (spec := aval.spec) is None:
             return aval
         return aval.with_spec(spec_over(spec.mesh, spec.entries, spec.reductions.cotangent()))
+
+    @property
+    def mat(self) -> Any:
+        """JAX's short name for `manual_axis_type`."""
+        return self.manual_axis_type
 
     def to_tangent_aval(self) -> ShapedArray:
         """JAX's name for `tangent`."""

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from .._base.errors import ShardingTypeError
+from .._base.errors import ShapeError, ShardingTypeError
 from .._base.interning import Interned
 
 if TYPE_CHECKING:
@@ -206,13 +206,14 @@ def _quoted(entry: Entry) -> str:
     return repr(entry[0]) if len(entry) == 1 else repr(entry)
 
 
-def elementwise(name: str, out: ShapedArray, avals: Sequence[ShapedArray]) -> Entries:
-    """The entries of an elementwise result. Scalars and axes of length one are broadcast."""
+def elementwise(name: str, out: ShapedArray, avals: Sequence[ShapedArray], what: str = "") -> Entries:
+    """The entries of an elementwise result. Scalars and axes of length one are broadcast. `what` is for `join`."""
     whole = [a for a in avals if a.ndim]
     if any(a.ndim != out.ndim for a in whole):
         refuse(name, "it has no rule that says how its result is split", avals, RESHARD)
     return tuple(
-        join(name, avals, [entries_of(a)[i] for a in whole if a.shape[i] == size]) for i, size in enumerate(out.shape)
+        join(name, avals, [entries_of(a)[i] for a in whole if a.shape[i] == size], what)
+        for i, size in enumerate(out.shape)
     )
 
 
@@ -224,6 +225,9 @@ def check_whole(name: str, aval: ShapedArray, axes: Iterable[int], avals: Sequen
             refuse(name, what, avals or (aval,), "phlox.reshard(x, phlox.P(...)) with None for this axis first")
 
 
+_RESIZING = {"slice": "slicing", "dynamic_slice": "slicing", "pad": "padding"}
+
+
 def resized(name: str, aval: ShapedArray, out: ShapedArray) -> Entries:
     """The entries of a result that is cut out of the operand, or padded: split as the operand is.
 
@@ -231,9 +235,27 @@ def resized(name: str, aval: ShapedArray, out: ShapedArray) -> Entries:
     """
     for axis, (size, entry) in enumerate(zip(out.shape, entries_of(aval), strict=True)):
         if entry and aval.shape[axis] != size and size % aval.spec.pieces(axis):  # type: ignore[union-attr]
-            what = f"axis {axis}, split over {_quoted(entry)}, would get length {size}, which cannot be split"
+            verb = _RESIZING.get(name, name)
+            what = (
+                f"axis {axis}, split over {_quoted(entry)}, would get length {size}, and {verb} on sharded dims needs "
+                "a length that can be split"
+            )
             refuse(name, what, (aval,), RESHARD)
     return entries_of(aval)
+
+
+def check_divisible(aval: ShapedArray) -> ShapedArray:
+    """`aval`. Raises `ShapeError` if the explicit axes of its spec do not split an axis evenly."""
+    for axis, size in enumerate(aval.shape if aval.spec is not None else ()):
+        pieces = aval.spec.pieces(axis)  # type: ignore[union-attr]
+        if isinstance(size, int) and size % pieces:
+            raise ShapeError(
+                f"{aval.short}: axis {axis} is split into {pieces} parts, which does not evenly divide the dimension "
+                f"size {size}",
+                instead=f"a length that is a multiple of {pieces}",
+                shapes=[aval.shape],
+            )
+    return aval
 
 
 def each(outs: Sequence[ShapedArray], *avals: ShapedArray, **params: Any) -> list[Entries]:

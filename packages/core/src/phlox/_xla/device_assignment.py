@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._base import config
 from .._base.errors import DeviceError
 from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
 from .devices import Device, default_device
@@ -47,8 +46,8 @@ def assign_devices(
 
     `device`, `mesh`, `shardings` and `out_shardings` (one for each argument or result, or None) are requirements of the
     program; arguments with a sharding are moved to it. They and the committed arguments must agree on the devices, else
-    a `DeviceError` is raised. Without either, the flag `default_device` decides, and without that the devices of the
-    first argument. An `AbstractMesh`, of the program or of results, gets these devices.
+    a `DeviceError` is raised. Without either the program runs on the default device, to which uncommitted arguments are
+    moved, as in JAX. An `AbstractMesh`, of the program or of results, gets these devices.
     """
     # An explicit device overrides everything: committed arguments are moved to it, as in JAX.
     if device is not None:
@@ -63,14 +62,7 @@ def assign_devices(
     # The mesh of the context is for programs without committed arguments and requirements.
     if required_devices is None and (mesh := context_mesh()) is not None:
         required_devices = tuple(mesh.devices.flat)
-    if required_devices is not None:
-        devices = required_devices
-    # The flag counts for uncommitted arguments as well: they are moved to that device, as in JAX.
-    elif config.current().default_device is not None or not placements:
-        devices = (default_device(),)
-    else:
-        # Nothing is committed: the program runs where its first argument is.
-        devices = sharding_of(placements[0]).devices
+    devices = (default_device(),) if required_devices is None else required_devices
     for abstract in abstract_meshes:
         if abstract.size != len(devices):
             raise DeviceError(

@@ -56,6 +56,8 @@ class Format:
     def __post_init__(self) -> None:
         if not isinstance(self.layout, Layout | AutoLayout | None):
             raise ArgumentError(f"Format: {self.layout!r} is no layout", instead="Layout((0, 1)), or Layout.AUTO")
+        if not isinstance(self.sharding, Sharding | None):
+            raise ArgumentError(f"Format: {self.sharding!r} is no sharding", instead="x.sharding")
         if isinstance(self.layout, Layout) and self.sharding is None:
             raise OptionError(
                 f"Format: a layout without a sharding: {self.layout}",

@@ -194,7 +194,7 @@ def reductions_in(spec: PartitionSpec) -> Reductions:
 
 def check_spec(mesh: Mesh, spec: PartitionSpec) -> None:
     """Raises `ShapeError` if `spec` names an axis twice, or one that `mesh` does not have, or partial results along one
-    that is not explicit."""
+    that is not explicit, or leaves a choice to the compiler where no axis of `mesh` is Auto."""
     named = [axis for entry in spec for axis in axes_of(entry)]
     if partial := spec.unreduced | spec.reduced:
         named += partial
@@ -202,6 +202,9 @@ def check_spec(mesh: Mesh, spec: PartitionSpec) -> None:
         if hidden:
             why = f"whose axis {hidden[0]!r} is not Explicit"
             raise ShapeError(f"{spec} does not fit {mesh}, {why}", mesh=mesh, spec=spec)
+    if UNCONSTRAINED in spec.partitions and not mesh.auto_axes:
+        why = "cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`"
+        raise ShapeError(f"{spec} {why}: {mesh}", instead="None, or a mesh with an Auto axis", mesh=mesh, spec=spec)
     unknown = [axis for axis in named if axis not in mesh.axis_names]
     if unknown or len(set(named)) != len(named):
         why = f"has no axis {unknown[0]!r}" if unknown else "may use each axis once"

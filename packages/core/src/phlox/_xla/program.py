@@ -147,6 +147,12 @@ class Program:
         except (JaxRuntimeError, ValueError, RuntimeError):
             explain_failure(arrays)
             raise
+        if self.target_shardings:
+            # As in JAX, a donated argument that was copied to all devices gives up its own buffer too.
+            for i in self.donated:
+                target = self.target_shardings[i]
+                if target is not None and target.is_fully_replicated:
+                    arguments[i].delete()
         outs = wrap_all(bufs, self.out_avals, self.out_placements)
         if self.checks is not None:
             self.checks.after(arguments, outs)
@@ -185,23 +191,37 @@ def _output_shardings(
         return [single_device(assignment.devices[0])] * len(out_avals)
     protos = [] if len(assignment.devices) == 1 else executable.get_output_shardings()
     reported = [*map(HloSharding.from_proto, protos)] or [HloSharding.replicate()] * len(out_avals)
-    arguments = [
+    arguments = (
         (aval_of(placement).physical.ndim, s)
         for placement, s in zip(in_placements, _by_mesh(assignment, in_placements), strict=True)
-    ]
+        if isinstance(s, NamedSharding)
+    )
+    rank, first = next(arguments, (0, None))
+    # The program's mesh may be one of `explicit_axes`: results have the types of axes of the mesh around it.
+    mesh, context = assignment.mesh, current_mesh()
+    if mesh is not None and isinstance(context, Mesh) and context.is_equivalent_to(mesh):
+        mesh = context
     result = []
     for hlo, aval in zip(reported, out_avals, strict=True):
         ndim = aval.physical.ndim
-        # If an argument has an equal sharding, its spec is reported: several specs can describe one HloSharding.
-        alike = (s for n, s in arguments if n == ndim and isinstance(s, NamedSharding))
-        same = next((s for s in alike if s.hlo(ndim) == hlo), None)
+        typed = _sharding_in_type(aval, mesh)
+        if typed is not None and typed.hlo(ndim) == hlo:
+            result.append(interned(typed))
+            continue
+        # Several specs can describe one HloSharding. As in JAX, that of the first argument is preferred.
+        same = first if first is not None and rank == ndim and first.hlo(ndim) == hlo else None
         # Without the argument's kind of memory, as results lie in the default one unless the program says otherwise.
         result.append(
-            interned(NamedSharding(same.mesh, same.spec))
-            if same
-            else from_hlo(assignment.devices, hlo, ndim, assignment.mesh)
+            interned(NamedSharding(same.mesh, same.spec)) if same else from_hlo(assignment.devices, hlo, ndim, mesh)
         )
     return result
+
+
+def _sharding_in_type(aval: ShapedArray, mesh: Mesh | None) -> NamedSharding | None:
+    """The sharding of the type over a mesh with explicit axes, with an entry for each axis of the array."""
+    if mesh is None or not mesh.explicit_axes or aval.physical.ndim != aval.ndim:
+        return None
+    return NamedSharding(mesh, partition_spec(aval.spec) if aval.spec else PartitionSpec(*(None,) * aval.ndim))
 
 
 def _by_mesh(assignment: DeviceAssignment, in_placements: Sequence[Placement]) -> Sequence[Sharding]:
@@ -373,7 +393,7 @@ def lower(
     if out_shardings is not None:
         # An `AbstractMesh` in a requirement gets the devices that were chosen for the program.
         out_shardings = [s and concrete_sharding(s, assignment) for s in out_shardings]
-    if any_specs():
+    if any_specs() or (assignment.mesh is not None and assignment.mesh.explicit_axes):
         jaxpr = _with_partial_results(jaxpr, out_shardings or ())
         out_shardings = _result_shardings(jaxpr, assignment, placements, out_shardings)
     # The checks of nan evaluate the program again with the same arguments.

@@ -134,6 +134,15 @@ class Sharding:
         """The devices that belong to this process."""
         return frozenset(d for d in self.devices if d.process_index == d.client.process_index())
 
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        """`hlo`: JAX's private name."""
+        return self.hlo(num_dimensions)
+
+    @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        """`devices`: JAX's private name."""
+        return self.devices
+
     @property
     def _addressable_device_assignment(self) -> tuple[Device, ...]:
         """`addressable_devices` in the order of `devices`: JAX's private name, by which orbax reads arrays."""
@@ -422,10 +431,19 @@ def spec_of(sharding: Any, ndim: int) -> Spec | None:
     """The spec in the types of arrays with this sharding: how they are split over the explicit axes of its mesh."""
     if not isinstance(sharding, NamedSharding) or not (explicit := sharding.mesh.explicit_axes):
         return None
+    sharding.check_compatible_aval((0,) * ndim)
     entries = (*sharding.spec, *(None,) * (ndim - len(sharding.spec)))
     # Only explicit axes are part of types: over others the compiler splits as it likes.
     split = [tuple([axis for axis in axes_of(entry) if axis in explicit]) for entry in entries]
     return spec_over(sharding.mesh.abstract_mesh, split, reductions_in(sharding.spec))
+
+
+def sharding_of_result(sharding: NamedSharding, ndim: int) -> NamedSharding:
+    """The sharding as a program reports it of a result with `ndim` axes: over explicit axes each one has an entry."""
+    if len(sharding.spec) >= ndim or not sharding.mesh.are_all_axes_explicit:
+        return sharding
+    entries = (*sharding.spec, *(None,) * (ndim - len(sharding.spec)))
+    return sharding.update(spec=sharding.spec.update(entries))
 
 
 def partition_spec(spec: Spec) -> PartitionSpec:

@@ -45,8 +45,8 @@ def all_gather(
         one group of all positions.
       axis: position of the gathered axis in the result; negative numbers count from the last axis.
       tiled: whether the values are concatenated along the existing `axis` instead of stacked along a new one.
-      to: "varying" or "invarying", without effect; or "reduced": the type says that the result is equal on all devices,
-        and that its cotangent consists of partial results.
+      to: "varying"; or, along axes that a `shard_map` tracks, "invarying": the type says that all devices have the same
+        result; or "reduced": it also says that the cotangent consists of partial results.
 
     Returns:
       A pytree like `x`; each array has one more axis or, with `tiled`, is longer along `axis` by the length of the
@@ -69,9 +69,13 @@ def all_gather(
     if not names:
         return x
     size = group_size(names, groups)
+    tracked = tuple(name for name in names if name in tracked_axes())
+    # A group has its own result, which differs from those of others.
+    is_equal = to == "invarying" and tracked == names and groups is None
+    gather = ops.all_gather_invariant if is_equal else ops.all_gather
 
     def one(leaf: Any) -> Any:
-        out = ops.all_gather.bind(
+        out = gather.bind(
             varying_over(leaf, names),
             all_gather_dimension=canonical_axis(axis, type_of(leaf).ndim + (not tiled), "all_gather"),
             axis_name=names,
@@ -79,7 +83,6 @@ def all_gather(
             axis_size=size,
             tiled=tiled,
         )
-        tracked = tuple(name for name in names if name in tracked_axes())
         return axis_states.cast(out, tracked, "reduced") if to == "reduced" and tracked else out
 
     return _each("all_gather", x, one)

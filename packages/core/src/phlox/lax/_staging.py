@@ -9,7 +9,7 @@ from .._api.devices.meshes import get_abstract_mesh, named, reshard
 from .._api.devices.transfers import device_put
 from .._api.jit.user_functions import user_call
 from .._base import pytree
-from .._base.errors import ArgumentError, OptionError, ShardingTypeError, UnexpectedTracerError
+from .._base.errors import ArgumentError, OptionError, ShardingAssertionError, ShardingTypeError, UnexpectedTracerError
 from .._base.pytree import flatten
 from .._base.wrapping import wraps
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
@@ -203,8 +203,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
       DeviceError: a `PartitionSpec` is given, and there is no mesh in the context.
       OptionError: an entry is not a sharding.
       ShapeError: a spec has more entries than the array has axes.
-      ShardingTypeError: a spec names `Explicit` axes of the mesh; where those of the mesh of the context all are: the
-        array is split otherwise.
+      ShardingTypeError: a spec names `Explicit` axes of the mesh.
+      ShardingAssertionError: all axes of the mesh of the context are `Explicit`, and the array is split otherwise.
 
     >>> import phlox
     >>> mesh = phlox.sharding.Mesh(phlox.devices()[:1], "x")
@@ -241,13 +241,21 @@ def _over_auto_axes(x: Any, sharding: NamedSharding) -> Any:
     if get_abstract_mesh().are_all_axes_explicit:
         pairs = zip(spec, split, strict=False)
         if any(split[len(spec) :]) or any(e is not UNCONSTRAINED and axes_of(e) != have for e, have in pairs):
-            raise ShardingTypeError(
-                f"with_sharding_constraint acts as an assert when all axes of the mesh are Explicit: {spec} for an "
-                f"array of type {aval.short}",
+            raise ShardingAssertionError(
+                "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`: "
+                f"{spec} for an array of type {aval.short}",
                 instead="phlox.reshard(x, spec)",
                 avals=[aval],
             )
         return x
+    manual = get_abstract_mesh().manual_axes
+    if mapped := [axis for entry in spec for axis in axes_of(entry) if axis in manual]:
+        raise ShardingTypeError(
+            f"with_sharding_constraint: {spec} contains the manual axis {mapped[0]!r} of mesh {sharding.mesh}, over "
+            "which the function around is mapped",
+            instead="the other axes",
+            avals=[aval],
+        )
     if any(axis in explicit for entry in spec for axis in axes_of(entry)):
         raise ShardingTypeError(
             f"with_sharding_constraint can only refer to Auto axes of the mesh, and {spec} refers to Explicit ones of "

@@ -107,7 +107,7 @@ def vmap(
 
         with within(_VMAP), no_leaks(arguments.fun_name(fun), fun):
             # Explicit mesh axes are looked for only if some type has them.
-            axis = BatchAxis(size, axis_name, spmd, _explicit(avals, dims) if any_specs() else None)
+            axis = BatchAxis(size, axis_name, spmd, _explicit(avals, dims, spmd) if any_specs() else None)
             outs, out_dims = run_batched(of_example if refs else flat, axis, leaves, dims)
         check_returned(fun, flat.out_tree)
         expected_dims = [*flat_axes("vmap out_axes", out_axes, flat.out_tree), *[dims[i] for i in mapped_refs]]
@@ -136,8 +136,9 @@ def _place_all(
     return [_place(x, d, want, axis) for x, d, want in zip(outs, dims, expected_dims, strict=True)]
 
 
-def _explicit(avals: Sequence[Any], dims: Sequence[int | None]) -> Spec | None:
-    """How the mapped axis is split over explicit axes. Raises `ShardingTypeError` if the arguments disagree."""
+def _explicit(avals: Sequence[Any], dims: Sequence[int | None], spmd: tuple[AxisName, ...]) -> Spec | None:
+    """How the mapped axis is split over explicit axes. Raises `ShardingTypeError` if the arguments disagree, or are
+    split over other axes than those of `spmd_axis_name`."""
     mapped = [(aval, d) for aval, d in zip(avals, dims, strict=True) if d is not None]
     aval_of_entry = {aval.spec.entries[d] if aval.spec is not None else (): aval for aval, d in mapped}
     if len(aval_of_entry) > 1:
@@ -149,6 +150,13 @@ def _explicit(avals: Sequence[Any], dims: Sequence[int | None]) -> Spec | None:
         )
     # There is one entry, or none.
     for entry, aval in aval_of_entry.items():
+        if entry and spmd and entry != spmd:
+            raise ShardingTypeError(
+                f"vmap: Only one of spmd_axis_name or arrays sharded on explicit axes says how the batch is split, got "
+                f"{aval.short} and spmd_axis_name={spmd}",
+                instead="vmap without spmd_axis_name",
+                avals=[aval],
+            )
         return spec_over(aval.spec.mesh, [entry]) if aval.spec is not None else None
     return None
 

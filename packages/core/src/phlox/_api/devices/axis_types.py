@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..._base import config, pytree
-from ..._base.errors import ArgumentError, OptionError
+from ..._base.errors import ArgumentError, OptionError, UnsupportedError
 from ..._base.wrapping import wraps
 from ..._ir.avals import typeof_value
 from ..._ir.sharding_types import Reductions, spec_over
@@ -50,6 +50,10 @@ class ManualAxisType:
         """True when the value is the same on all devices."""
         return not (self.varying or self.unreduced or self.reduced)
 
+    def invarying(self, mesh: Mesh | AbstractMesh) -> frozenset[Any]:
+        """The axes of `mesh` that are mapped over, and along which the value is the same and whole."""
+        return frozenset(mesh.manual_axes) - self.varying - self.unreduced - self.reduced
+
     def update(self, **changes: Any) -> ManualAxisType:
         """A copy with some of the fields replaced."""
         return replace(self, **changes)
@@ -71,6 +75,7 @@ def auto_axes(
 
     Raises:
       ArgumentError: in a call, when `out_sharding` is given neither here nor in the call.
+      UnsupportedError: in a call inside of `shard_map`, when one of `axes` is mapped there.
 
     >>> import phlox
     >>> with phlox.set_mesh(phlox.make_mesh((1,), ("i",))):
@@ -90,7 +95,9 @@ def auto_axes(
         mesh = current_mesh() or next(named, None)
         if mesh is None:
             return f(*args, **kwargs)
-        chosen = _names(axes, mesh.explicit_axes)
+        chosen = _chosen("auto_axes", mesh, axes, mesh.explicit_axes)
+        if all(name in mesh.auto_axes for name in chosen):  # as in JAX, which then ignores `out_sharding`
+            return f(*args, **kwargs)
         # The types of the arguments are changed first, or operations inside would see axes that are not explicit there.
         args, kwargs = _drop_axes((args, kwargs), chosen)
         with config.scope(mesh=_with_types(mesh, chosen, AxisType.Auto)):
@@ -101,8 +108,15 @@ def auto_axes(
     return automatic
 
 
-def _names(axes: Any, default: tuple[Any, ...]) -> tuple[Any, ...]:
-    return default if axes is None else axes if isinstance(axes, tuple) else (axes,)
+def _chosen(function: str, mesh: Mesh | AbstractMesh, axes: Any, default: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The axes whose types `function` changes. Raises `UnsupportedError` if one is manual."""
+    names = default if axes is None else axes if isinstance(axes, tuple) else (axes,)
+    if manual := [name for name in names if name in mesh.manual_axes]:
+        raise UnsupportedError(
+            f"{function}: {manual} are manual here. Going from `Manual` to `Auto` or `Explicit` is not possible",
+            instead="axes that shard_map does not map",
+        )
+    return names
 
 
 def _with_types(mesh: Mesh | AbstractMesh, axes: tuple[Any, ...], kind: AxisType) -> Mesh | AbstractMesh:
@@ -144,6 +158,7 @@ def explicit_axes(
     Raises:
       ArgumentError: in a call, when `in_sharding` is given neither here nor in the call.
       OptionError: in a call, when there is no mesh in the context.
+      UnsupportedError: in a call inside of `shard_map`, when one of `axes` is mapped there.
 
     >>> import phlox
     >>> with phlox.set_mesh(phlox.make_mesh((1,), ("i",))):
@@ -162,7 +177,7 @@ def explicit_axes(
         mesh = current_mesh()
         if mesh is None:
             raise OptionError("explicit_axes: no mesh in the context", instead="with phlox.set_mesh(mesh): ...")
-        chosen = _names(axes, mesh.auto_axes)
+        chosen = _chosen("explicit_axes", mesh, axes, mesh.auto_axes)
         with config.scope(mesh=_with_types(mesh, chosen, AxisType.Explicit)):
             # Inside of the block, since only there the axes are explicit and may be named.
             out = f(*reshard(args, where), **kwargs)

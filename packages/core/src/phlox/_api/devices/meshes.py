@@ -25,7 +25,7 @@ from ..._xla.host_values import as_array
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
 from ..._xla.moves import move
 from ..._xla.partition_spec import PartitionSpec, UnreducedKind, reductions_in
-from ..._xla.sharding import NamedSharding, interned
+from ..._xla.sharding import NamedSharding, interned, sharding_of_result
 
 _NO_ABSTRACT_MESH = AbstractMesh((), ())
 
@@ -86,7 +86,7 @@ class set_mesh:
       mesh: the mesh; None for none.
 
     Raises:
-      OptionError: `mesh` is no mesh; or the call is inside of a traced function.
+      OptionError: `mesh` is no mesh, or has manual axes; or the call is inside of a traced function.
 
     >>> import phlox
     >>> with set_mesh(make_mesh((1,), ("data",))):
@@ -99,6 +99,8 @@ class set_mesh:
     def __init__(self, mesh: Mesh | None):
         if mesh is not None and not isinstance(mesh, Mesh):
             raise OptionError(f"set_mesh: {mesh!r} is no Mesh", instead="phlox.make_mesh(shape, names)")
+        if mesh is not None and mesh.manual_axes:
+            raise OptionError(f"set_mesh: {mesh} contains manual axes", instead="phlox.shard_map, which maps over them")
         # The types of values that are traced already name axes of the old mesh.
         if current_trace.get() is not None:
             raise OptionError("set_mesh: inside of a traced function", instead="around the call of the function")
@@ -171,12 +173,20 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[None]:
     Returns:
       A context manager.
 
+    Raises:
+      OptionError: on entry, when the mesh of the context has another number of devices.
+
     >>> with use_abstract_mesh(AbstractMesh((2,), ("data",))):
     ...     get_abstract_mesh().shape_tuple
     (('data', 2),)
     """
     # A mesh with devices says more than an abstract one with the same axes, so it stays.
     known = current_mesh()
+    if known is not None and not (known.empty or mesh.empty) and known.size != mesh.size:
+        raise OptionError(
+            f"use_abstract_mesh cannot change the size of the mesh: {mesh} for {mesh.size} devices inside of {known}",
+            instead=f"axes whose sizes have the product {known.size}",
+        )
     with config.scope(mesh=known if known is not None and known.abstract_mesh == mesh else mesh):
         yield
 
@@ -186,7 +196,7 @@ def named(function: str, sharding: Any) -> Any:
     that of this mesh, if the axes are the same."""
     mesh = current_mesh()
     if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh):
-        known = mesh is not None and mesh.shape_tuple == sharding.mesh.shape_tuple
+        known = mesh is not None and mesh.abstract_mesh == sharding.mesh
         return interned(sharding.update(mesh=mesh)) if known else sharding
     if not isinstance(sharding, PartitionSpec):
         return sharding
@@ -255,4 +265,4 @@ def reshard_array(x: Any, sharding: NamedSharding) -> Any:
     # The array brings the devices that an abstract mesh lacks.
     if isinstance(sharding.mesh, AbstractMesh) and mesh is not None and mesh.shape_tuple == sharding.mesh.shape_tuple:
         sharding = sharding.update(mesh=mesh)
-    return move(x, sharding)
+    return move(x, sharding_of_result(sharding, aval.ndim))

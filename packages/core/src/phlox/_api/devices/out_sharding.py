@@ -56,7 +56,8 @@ def checked_out_sharding(function: str, out_sharding: Any) -> NamedSharding | No
     hidden = [axis for entry in where.spec for axis in axes_of(entry) if kinds[axis] is not AxisType.Explicit]
     if hidden:
         raise OptionError(
-            f"{function}: out_sharding={where.spec} names axes that are not explicit: {hidden}",
+            f"PartitionSpec passed to {function} cannot contain axis names of type Auto or Manual, and "
+            f"out_sharding={where.spec} names {hidden}",
             instead="a mesh by phlox.make_mesh(shape, names), or phlox.lax.with_sharding_constraint of the result",
             sharding=where,
         )

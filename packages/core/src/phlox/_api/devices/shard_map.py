@@ -13,6 +13,7 @@ from ..._base import pytree
 from ..._base.errors import ArgumentError, DeviceError, OptionError, PhloxError, ShapeError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.wrapping import wraps
+from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, only
 from ..._ir.primitive import current_trace
 from ..._ops.spmd import shard_map as spmd
@@ -57,8 +58,8 @@ def shard_map(
     """Runs `f` on every device of a mesh, each on its own part of the arguments.
 
     Args:
-      f: function of arrays and trees of them. Its arguments are the parts, and collectives in it name axes of the mesh.
-        None returns a decorator.
+      f: function of arrays, references and trees of them. Its arguments are the parts, and collectives in it name axes
+        of the mesh. What it writes to references is written to the parts of the whole ones. None returns a decorator.
       out_specs: a tree prefix of the result with a `PartitionSpec` for each, by which the devices' results are put
         together. Along mesh axes that a spec does not name, all devices must have the same result.
       in_specs: a tree prefix of the tuple of arguments with a `PartitionSpec` for each, by which it is split into
@@ -175,54 +176,52 @@ def _mapped(
         where = _mesh(function, mesh, names)
         mapped_names = _mapped_names(where, names)
         leaves, in_tree = flatten(args)
-        ref_indices = find_refs(leaves)
-        if ref_indices:
-            refs = [leaves[i] for i in ref_indices]
-            check_distinct(f"{arguments.fun_name(f)} for {function}", refs, names=lambda: names_of_refs(f, args, {}))
-            leaves = replaced(leaves, ref_indices, values(refs))
-            args = in_tree.unflatten(leaves)
+        ref_leaves = find_refs(leaves)
+        refs = [leaves[i] for i in ref_leaves]
+        check_distinct(f"{arguments.fun_name(f)} for {function}", refs, names=lambda: names_of_refs(f, args, {}))
+        leaves = replaced(leaves, ref_leaves, values(refs)) if refs else leaves
         specs = _in_specs(function, where, in_specs, args, leaves, mapped_names)
-        if ref_indices:
-            state_specs = [specs[i] for i in ref_indices]
-            with_state = _returning_state(f, in_tree, ref_indices)
-            call = _mapped(function, with_state, mesh, tuple(specs), (out_specs, state_specs), names, check_vma)
-            result, state = call(*leaves)
-            write_all(refs, state)
-            return result
         dynamic = tuple(s is not None for s in specs)
         fixed = tuple(x for x, spec in zip(leaves, specs, strict=True) if spec is None)
         is_eager = current_trace.get() is None
         # Only eager calls have `out_shardings`, see below, so a traced call must not take their function.
         # The class, because 1 == 1.0 == True.
-        key: Any = (where, is_eager, in_tree, tuple(specs), tuple((type(x), x) for x in fixed))
+        key: Any = (where, is_eager, in_tree, tuple(specs), ref_leaves, tuple((type(x), x) for x in fixed))
         try:
             run = compiled.get(key)
-        except TypeError:  # a static argument is not hashable
+        except Exception:  # a static argument cannot be hashed
             key, run = None, None
         if run is None:
-            program = _Program(function, f, where, in_tree, tuple(specs), fixed, out_specs, mapped_names, check_vma)
+            # The last values of references are results after those of `f`, split as the arguments are.
+            results = (out_specs, [specs[i] for i in ref_leaves]) if refs else out_specs
+            of_parts, split = _on_references(f, in_tree, ref_leaves) if refs else f, tuple(specs)
+            program = _Program(function, of_parts, where, in_tree, split, fixed, results, mapped_names, check_vma)
             # Inlined in an outer trace, where the equation of `shard_map` alone is recorded.
-            out_shardings = _out_shardings(where, out_specs, mapped_names) if is_eager else None
+            out_shardings = _out_shardings(where, results, mapped_names) if is_eager else None
             run = function_of(
                 JitFunction(program, Options(inline=True, out_shardings=Prefix.of("out_shardings", out_shardings)))
             )
             if key is not None:
                 compiled[key] = run
-        return run(*only(leaves, dynamic))
+        outs = run(*only(leaves, dynamic))
+        if not refs:
+            return outs
+        write_all(refs, outs[1])
+        return outs[0]
 
     return mapped
 
 
-def _returning_state(f: Callable[..., Any], in_tree: PyTreeDef, ref_indices: Sequence[int]) -> Callable[..., Any]:
-    """`f` as a function of its leaves, with values for references, which also returns their final values."""
+def _on_references(f: Callable[..., Any], in_tree: PyTreeDef, refs: Sequence[int]) -> Callable[..., Any]:
+    """`f` for parts of arrays alone: the leaves numbered `refs` become references, whose last values it returns too."""
 
     @wraps(f)
-    def with_state(*leaves: Any) -> tuple[Any, list[Any]]:
-        parts = [Ref(AbstractRef(typeof(leaves[i])), leaves[i]) for i in ref_indices]
-        result = f(*in_tree.unflatten(replaced(leaves, ref_indices, parts)))
-        return result, values(parts)
+    def of_arrays(*parts: Any) -> Any:
+        leaves, _ = flatten(parts)
+        inside = [Ref(AbstractRef(typeof(leaves[i])), leaves[i]) for i in refs]
+        return f(*in_tree.unflatten(replaced(leaves, refs, inside))), values(inside)
 
-    return with_state
+    return of_arrays
 
 
 def _mesh(function: str, mesh: Any, names: frozenset[Any]) -> Mesh:
@@ -294,7 +293,7 @@ def _in_specs(
 def _check_part(function: str, name: str, mesh: Mesh, spec: PartitionSpec, x: Any) -> None:
     aval = typeof(x)
     if len(spec) > aval.ndim:
-        raise ShapeError(f"{function}: {spec} has more entries than {name} ({aval.short}) has axes", spec=spec)
+        raise _too_long(function, "in_specs", spec, name, aval)
     for axis, (size, count) in enumerate(zip(aval.shape, tiles(mesh, spec, aval.ndim), strict=True)):
         if size % count:
             raise ShapeError(
@@ -302,6 +301,15 @@ def _check_part(function: str, name: str, mesh: Mesh, spec: PartitionSpec, x: An
                 instead=f"a length that is a multiple of {count}",
                 spec=spec,
             )
+
+
+def _too_long(function: str, what: str, spec: PartitionSpec, name: str, aval: ShapedArray) -> ShapeError:
+    return ShapeError(
+        f"{function}: {what} has {spec}, which has length {len(spec)}, for {name} of type {aval.short}, which has rank "
+        f"{aval.ndim}",
+        instead="" if aval.ndim else f"consider using an {what} entry of `P()`",
+        spec=spec,
+    )
 
 
 def _spec_of(function: str, mesh: Mesh, x: Any, names: frozenset[Any]) -> PartitionSpec:
@@ -379,9 +387,5 @@ class _Program:
         for spec, out in zip(specs, outs, strict=True):
             _check(self.function, "out_specs", self.mesh, spec, self.names)
             if len(spec) > typeof(out).ndim:
-                raise ShapeError(
-                    f"{self.function}: {spec} in out_specs has more entries than a result of type "
-                    f"{typeof(out).short} has axes",
-                    spec=spec,
-                )
+                raise _too_long(f"{self.function} of {self.__name__}", "out_specs", spec, "a result", typeof(out))
         return specs

@@ -10,12 +10,13 @@ from ..._base import pytree
 from ..._base.errors import ArgumentError, OptionError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
-from ..._ops.spmd.reshard import apply_sharding, to_memory
+from ..._ops.spmd.reshard import apply_sharding, sharding_behind, to_memory, transfer
 from ..._ops.structure.shape import copy
 from ..._trace.trace import Tracer, not_an_array
 from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, put
 from ..._xla.devices import Device, default_backend, default_device
 from ..._xla.host_values import as_array, as_numpy
+from ..._xla.mesh import AbstractMesh
 from ..._xla.moves import move
 from ..._xla.sharding import Sharding, single_device
 from ..._xla.transfer_guard import explicit
@@ -72,6 +73,8 @@ def _put(x: Any, sharding: Sharding | None, fresh: bool, share: bool) -> Any:
 
 
 def _put_tracer(x: Tracer, sharding: Sharding) -> Any:
+    if not sharding.is_unreduced and sharding_behind(x) is not None:
+        return transfer.bind(x, target=sharding, source=None)
     # A type does not say in which kind of memory its array is, so that a move to the default kind is written too.
     if sharding.kind is None and default_backend() != "cpu":
         x = to_memory(x, memory_kind=None)
@@ -218,11 +221,14 @@ def place(device: Any) -> Sharding | None:
 
 
 def own_sharding(x: Any, shape: tuple[int, ...]) -> Sharding | None:
-    """The sharding that an array of `shape` made after `x` has: that of `x`, if it is committed and has this shape or
-    lies on one device."""
-    if type(x) is not ArrayImpl or not x.committed:
+    """The sharding that an array of `shape` made after `x`, an array or description, has: that of `x`, if it is
+    committed and has this shape or lies on one device."""
+    # A `ShapeDtypeStruct` is not uncommitted: its sharding is what the user has said.
+    if isinstance(x, Tracer) or not getattr(x, "committed", True):
         return None
-    where = x.sharding
+    where = getattr(x, "sharding", None)
+    if not isinstance(where, Sharding) or isinstance(getattr(where, "mesh", None), AbstractMesh):
+        return None
     # On one device any shape has the same sharding; a split array fixes the shape.
     return where if x.shape == shape or where.num_devices == 1 else None
 

@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from ..._base.errors import OptionError
 from ..._base.wrapping import renamed
-from ..._xla.devices import Device, local_devices
+from ..._xla.devices import Device
 from . import arguments
 from .calling import function_of
 from .inlining import Inline, as_inline
 from .jit_function import JitFunction
-from .options import CompilerOptions, Options, Prefix, as_checks, as_effort, as_limit, as_overrides, check_jittable
+from .options import (
+    CompilerOptions,
+    Options,
+    Prefix,
+    as_checks,
+    as_device,
+    as_effort,
+    as_limit,
+    as_overrides,
+    check_jittable,
+)
 
 if TYPE_CHECKING:
     from typing import Never, Unpack, overload
@@ -96,9 +106,6 @@ def jit(
     >>> phlox.jit(lambda x: x * 2)(jnp.arange(3))
     Array([0, 2, 4], dtype=int32)
     """
-    # Device and backend are one option in the cache key: both say on which device the function runs.
-    if backend is not None and device is None:
-        device = local_devices(backend=backend)[0]
     options = Options(
         arguments.as_ints(static_argnums, "static_argnums"),
         arguments.as_names(static_argnames, "static_argnames"),
@@ -106,7 +113,7 @@ def jit(
         arguments.as_names(donate_argnames, "donate_argnames"),
         keep_unused,
         as_inline(inline),
-        device,
+        as_device(device, backend, in_shardings, out_shardings),
         # `in_shardings` names arguments by position, in a tuple or, as in JAX, a list. Those by name have none.
         Prefix.of("in_shardings", None if in_shardings is None else (_as_tuple(in_shardings), None)),
         Prefix.of("out_shardings", out_shardings),

@@ -12,7 +12,7 @@ from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray
 from ..._xla.compile_effort import CHOICES
 from ..._xla.cpu_emitter import Overrides
-from ..._xla.devices import Device
+from ..._xla.devices import Device, local_devices
 from ..._xla.sharding import Sharding
 from ..devices.meshes import named
 from .inlining import Inline
@@ -155,6 +155,16 @@ def as_overrides(options: CompilerOptions | None) -> Overrides:
             )
     # Sorted, so that dicts in other orders are one cache key.
     return tuple(sorted((options or {}).items()))
+
+
+def as_device(device: Device | None, backend: str | None, in_shardings: Any, out_shardings: Any) -> Device | None:
+    """The device that `device` or `backend` name: one option. Raises `OptionError` if two options say where to run."""
+    if device is not None and backend is not None:
+        raise OptionError("jit: can't specify both a device and a backend", instead="one of them")
+    if (device is not None or backend is not None) and (in_shardings is not None or out_shardings is not None):
+        name = "in_shardings" if in_shardings is not None else "out_shardings"
+        raise OptionError(f"jit: device or backend, and {name}, which names devices too", instead=f"{name} alone")
+    return device if backend is None else local_devices(backend=backend)[0]
 
 
 def check_jittable(fun: Any, options: Options) -> None:

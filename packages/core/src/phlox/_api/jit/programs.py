@@ -99,11 +99,14 @@ class ShapeDtypeStruct(Typed):
         # Only explicit axes are part of a type. How an array is split over other axes says nothing about its
         # description.
         sharding = getattr(x, "sharding", None) if aval.spec is not None else None
-        return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type, is_ref=isinstance(x, Ref))
+        struct = cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type, is_ref=isinstance(x, Ref))
+        struct.aval = struct.aval.varying(aval.vma)
+        return struct
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """A copy with another `shape`, `dtype`, `sharding`, `weak_type` or `is_ref`."""
-        fields = {name: getattr(self, name) for name in ("shape", "dtype", "sharding", "weak_type", "is_ref")}
+        """A copy with another `shape`, `dtype`, `sharding`, `weak_type`, `manual_axis_type` or `is_ref`."""
+        names = ("shape", "dtype", "sharding", "weak_type", "manual_axis_type", "is_ref")
+        fields = {name: getattr(self, name) for name in names}
         return ShapeDtypeStruct(**{**fields, **changes})
 
     @property
@@ -315,7 +318,9 @@ def struct_of(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:
     # A mesh with explicit axes is part of the types of all arrays, of those that are not split too.
     if sharding is None and (aval.spec is not None or aval.sharding.mesh.explicit_axes):
         sharding = aval.sharding
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
+    struct = ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
+    struct.aval = struct.aval.varying(aval.vma)
+    return struct
 
 
 @user_call

@@ -10,6 +10,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.key_uses import makes
 from ..._ir.primitive import Primitive, Unfused, primitive
+from ..._ir.sharding_types import elementwise
 from ..._trace.trace import typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, add, insert_axis, linear_jvp, move_axis, zeros
@@ -160,6 +161,7 @@ def _select_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> 
 select_n = Primitive(
     "select_n",
     types=_select_types,
+    sharding=lambda out, *avals: elementwise("select_n", out, avals, "select cases must have the same shardings"),
     lower=_select_lower,
     jvp=linear_jvp(lambda: select_n, slice(1, None)),
     transpose=_select_transpose,

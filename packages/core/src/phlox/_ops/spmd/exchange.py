@@ -12,20 +12,31 @@ from math import prod
 from typing import Any
 
 from ..._base.errors import OptionError, ShapeError, UnsupportedError
+from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import Entries, entries_of
 from ..._trace.axes import axis_size as length_of
 from ..._trace.trace import typeof
-from ..._transform.array_operations import insert_axis, move_axis, zeros
+from ..._transform.array_operations import add, insert_axis, move_axis, zeros
 from ..._transform.batch import BatchAxis, Dim, run_batched
 from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import mul
 from ..elementwise.families import NUMBER, check_kind, literal
 from ..reductions.reduce import combined, reduce_sum
 from ..structure.shape import concatenate, reshape
-from ..structure.slicing import along
-from .collectives import Axes, Groups, channel, groups, groups_text, ints_of_rows, raise_unbound, varying_over
+from ..structure.slicing import along, dynamic_slice
+from .collectives import (
+    Axes,
+    Groups,
+    axis_index,
+    channel,
+    groups,
+    groups_text,
+    ints_of_rows,
+    raise_unbound,
+    varying_over,
+)
 
 Params = dict[str, Any]
 
@@ -41,6 +52,7 @@ def _exchange(
     by_single_axes: Callable[..., Any] | None = None,
     moves: bool = True,
     sharding: Callable[..., Any] | None = None,
+    vma: Callable[..., Any] | None = None,
 ) -> Primitive:
     """A linear collective of one operand.
 
@@ -78,6 +90,7 @@ def _exchange(
         name,
         types=types,
         sharding=sharding,
+        vma=vma,
         lower=lower,
         jvp=jvp,
         transpose=lambda ct, x, **params: [transpose(ct, **params)],
@@ -86,6 +99,7 @@ def _exchange(
         axes=lambda params: params["axis_name"],
         eager=lambda x, axis_name, **params: raise_unbound(axis_name),
         nan_checked=not moves,
+        series="linear",
     )
     return primitive
 
@@ -148,14 +162,14 @@ def _all_gather_over_batch(
 
 
 def _all_gather_other_axis_batch(
-    x: Any, dim: Dim, all_gather_dimension: int, tiled: bool, **params: Any
+    x: Any, dim: Dim, gather: Primitive, all_gather_dimension: int, tiled: bool, **params: Any
 ) -> tuple[Any, Dim]:
     at = all_gather_dimension
     if dim is not None:
         # `at` counts the axes of one example. The mapped axis moves up where the result has a new axis before it.
         is_before = dim <= at
         at, dim = at + is_before, dim + (not is_before and not tiled)
-    return all_gather.bind(x, all_gather_dimension=at, tiled=tiled, **params), dim
+    return gather.bind(x, all_gather_dimension=at, tiled=tiled, **params), dim
 
 
 def _all_gather_by_single_axes(
@@ -184,8 +198,37 @@ all_gather = _exchange(
         ct, scatter_dimension=all_gather_dimension, **params
     ),
     over_batch=_all_gather_over_batch,
-    other_axis_batch=_all_gather_other_axis_batch,
+    other_axis_batch=lambda x, dim, **params: _all_gather_other_axis_batch(x, dim, all_gather, **params),
     by_single_axes=_all_gather_by_single_axes,
+)
+
+
+def _own_part(
+    ct: Any, all_gather_dimension: int, axis_name: Axes, axis_index_groups: Groups, axis_size: int, tiled: bool
+) -> Any:
+    """The part of a gathered array that this device has contributed."""
+    index = zeros(shaped((), dtypes.int32))
+    for name in axis_name:  # the index along the first name varies slowest
+        index = add(mul(index, literal(index, length_of(name))), axis_index.bind(axis_name=name))
+    at, shape = all_gather_dimension, typeof(ct).shape
+    size = shape[at] // axis_size
+    starts = [literal(index, 0)] * len(shape)
+    starts[at] = mul(index, literal(index, size))
+    sizes = (*shape[:at], size, *shape[at + 1 :])
+    part = dynamic_slice.bind(varying_over(ct, axis_name), *starts, slice_sizes=sizes)
+    return part if tiled else reshape(part, new_sizes=(*shape[:at], *shape[at + 1 :]), dimensions=None)
+
+
+#: `all_gather` over tracked axes, whose result is one value that all devices hold, and not one value of each device
+all_gather_invariant = _exchange(
+    "all_gather_invariant",
+    types=_all_gather_types,
+    sharding=_all_gather_sharding,
+    vma=lambda avals, params: avals[0].vma.difference(params["axis_name"]),
+    lower=_all_gather_lower,
+    transpose=_own_part,
+    over_batch=_all_gather_over_batch,
+    other_axis_batch=lambda x, dim, **params: _all_gather_other_axis_batch(x, dim, all_gather_invariant, **params),
 )
 
 # --- reduce_scatter -------------------------------------------------------------------------------------

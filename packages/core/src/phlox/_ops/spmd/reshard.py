@@ -14,9 +14,10 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.key_uses import passes
 from ..._ir.primitive import Primitive, sharding_in_types
-from ..._ir.sharding_types import Reductions, reductions_of, spec_over
+from ..._ir.sharding_types import Reductions, check_divisible, reductions_of, spec_over
 from ..._transform.array_operations import linear_jvp
-from ..._transform.batch import BatchAxis, Dim
+from ..._transform.batch import BatchAxis, BatchTracer, Dim
+from ..._transform.jvp import JVPTracer
 from ..._transform.sharding_types import unsplit
 from ..._xla.array import ArrayImpl, wrap
 from ..._xla.foreign import foreign_call, untyped
@@ -28,7 +29,7 @@ from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, reduct
 from ..._xla.placement import aval_of, placement_for
 from ..._xla.platforms import platform_of
 from ..._xla.program import spec_text
-from ..._xla.sharding import NamedSharding, Sharding, spec_of
+from ..._xla.sharding import NamedSharding, Sharding, sharding_of_result, spec_of
 from ..._xla.text import Function, Value, quoted
 from ..structure.shape import structural
 
@@ -74,7 +75,7 @@ def _reshard_lower(f: Function, x: Value, mesh: Mesh | AbstractMesh, spec: Parti
 
 
 def _reshard_types(aval: ShapedArray, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> ShapedArray:
-    return aval.with_spec(spec_of(NamedSharding(mesh, spec), aval.ndim))
+    return check_divisible(aval.with_spec(spec_of(NamedSharding(mesh, spec), aval.ndim)))
 
 
 def _reshard_eager(x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Any:
@@ -88,7 +89,7 @@ def _reshard_eager(x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> An
         if not fitting:
             return reshard_p.compiled(x, mesh=mesh, spec=spec)
         mesh = fitting[0]
-    return move(x, NamedSharding(mesh, spec))
+    return move(x, sharding_of_result(NamedSharding(mesh, spec), x.ndim))
 
 
 def _reshard_transpose(ct: Any, x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[Any]:
@@ -102,7 +103,14 @@ def _reshard_transpose(ct: Any, x: Any, mesh: Mesh | AbstractMesh, spec: Partiti
 def _reshard_batch(
     axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], mesh: Mesh | AbstractMesh, spec: PartitionSpec
 ) -> tuple[Any, Dim]:
-    return reshard_p.bind(*args, mesh=mesh, spec=insert_entry(spec, dims[0], axis.split)), dims[0]
+    dim = dims[0]
+    if dim is not None and not axis.split and mesh.auto_axes:
+        # A constraint on an example leaves the mapped axis to the compiler. None would gather the examples.
+        entries = [*spec, *[None] * (dim - len(spec))]
+        spec = spec.update((*entries[:dim], UNCONSTRAINED, *entries[dim:]))
+    else:
+        spec = insert_entry(spec, dim, axis.split)
+    return reshard_p.bind(*args, mesh=mesh, spec=spec), dim
 
 
 reshard_p = Primitive(
@@ -114,6 +122,60 @@ reshard_p = Primitive(
     transpose=_reshard_transpose,
     batch=_reshard_batch,
     eager=_reshard_eager,
+    extend=lambda params, trailing, *avals: params,
+    keys=passes,
+    nan_checked=False,
+)
+
+
+def sharding_behind(x: Any) -> Sharding | None:
+    """The sharding of the array behind tracers of eager transformations; None if there is none, as in compiled
+    functions."""
+    if type(x) is ArrayImpl:
+        return x.sharding
+    if type(x) is JVPTracer:
+        return sharding_behind(x.primal)
+    if type(x) is not BatchTracer:
+        return None
+    sharding = sharding_behind(x.value)
+    if not isinstance(sharding, NamedSharding):
+        return sharding
+    entries = sharding.spec.partitions
+    return sharding.update(spec=sharding.spec.update(entries[: x.dim] + entries[x.dim + 1 :]))
+
+
+def _transfer_types(x: ShapedArray, target: Sharding, source: Sharding | None) -> ShapedArray:
+    return check_divisible(x.with_spec(spec_of(target, x.ndim)))
+
+
+def _transfer_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], target: Sharding, source: Sharding | None
+) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    return transfer.bind(x, target=target, source=source), transfer.bind(t, target=target, source=sharding_behind(x))
+
+
+def _transfer_batch(
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], target: Sharding, source: Sharding | None
+) -> tuple[Any, Dim]:
+    def batched(sharding: Any) -> Any:
+        if not isinstance(sharding, NamedSharding):
+            return sharding
+        return sharding.update(spec=insert_entry(sharding.spec, dims[0], axis.split))
+
+    return transfer.bind(*args, target=batched(target), source=batched(source)), dims[0]
+
+
+#: `device_put` under eager transformations: a cotangent goes back to `source`, where the operand's array was
+transfer = Primitive(
+    "transfer",
+    types=_transfer_types,
+    sharding=sharding_in_types,
+    lower=lambda f, x, target, source: x,  # a compiled program has one list of devices
+    jvp=_transfer_jvp,
+    transpose=lambda ct, x, target, source: [ct if source is None else transfer.bind(ct, target=source, source=target)],
+    batch=_transfer_batch,
+    eager=lambda x, target, source: move(x if type(x) is ArrayImpl else as_array(x), target),
     extend=lambda params, trailing, *avals: params,
     keys=passes,
     nan_checked=False,

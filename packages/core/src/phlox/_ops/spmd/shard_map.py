@@ -41,8 +41,7 @@ from ..._xla.lower import lower_jaxpr
 from ..._xla.manual_computation import manual_computation
 from ..._xla.mesh import AxisType, Mesh, current_mesh
 from ..._xla.partition_spec import PartitionSpec, axes_of, reductions_in, tiles
-from ..._xla.program import spec_text
-from ..._xla.text import Function, Value, unreduced_text
+from ..._xla.text import Function, Value
 from ..control.call import rebuild_call
 from ..control.masked import masked_jaxpr
 from ..elementwise.arithmetic import div
@@ -88,7 +87,7 @@ def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: Names,
                 avals=[aval],
             )
         entries.append(tuple(name for name in entry if name not in manual))
-    inner = spec_over(_inner_mesh(aval.spec.mesh, manual), entries, aval.spec.reductions)
+    inner = spec_over(with_manual_axes(aval.spec.mesh, manual), entries, aval.spec.reductions)
     return part.with_spec(inner if tracked else without_manual(inner))
 
 
@@ -104,8 +103,10 @@ def _check_reductions(what: str, spec: PartitionSpec, aval: ShapedArray, manual:
         )
 
 
-def _inner_mesh(mesh: Any, manual: Names) -> Any:
-    return mesh.update_axis_types(dict.fromkeys(manual, AxisType.Manual))
+def with_manual_axes(mesh: Any, manual: Names) -> Any:
+    """The mesh, concrete or abstract, with axes of type Manual."""
+    kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    return mesh.update(axis_types=tuple(AxisType.Manual if name in manual else kind for name, kind in kinds))
 
 
 def _whole_entries(spec: PartitionSpec, part: ShapedArray) -> list[Names]:
@@ -183,10 +184,8 @@ class ManualAxes(NamedTuple):
     def inside(self) -> Iterator[None]:
         """Puts the manual axes in scope, for collectives, and the mesh with the types that its axes have inside."""
         mesh, mark = self.mesh, (True,) if self.check_vma else ()
-        kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
-        within = mesh.update(axis_types=tuple(AxisType.Manual if name in self.manual else kind for name, kind in kinds))
         axes = [(name, size, *mark) for name, size in mesh.shape.items() if name in self.manual]
-        with config.scope(mesh=within), only_axes((*axis_env.get(), *axes)):
+        with config.scope(mesh=with_manual_axes(mesh, self.manual)), only_axes((*axis_env.get(), *axes)):
             yield
 
     def bind(
@@ -250,9 +249,13 @@ def _shard_map_lower(
     manual: Names,
     check_vma: bool,
 ) -> list[Value]:
+    # Along Auto axes that are not mapped, here or around, the compiler may split operands and results further. Closed
+    # shardings would gather them.
+    mapped = (*manual, *(name for name in mesh.axis_names if f.axes and name not in f.auto))
+    within = with_manual_axes(mesh, mapped)
+
     def sharding(spec: PartitionSpec, part: ShapedArray, rank: int) -> str:
-        text = spec_text(f.module, mesh, PartitionSpec(*_whole_entries(spec, part)), rank)
-        return text + unreduced_text(mesh, _whole_reductions(spec, part))
+        return f.module.split_text(within, tuple(_whole_entries(spec, part)), rank, _whole_reductions(spec, part))
 
     if ordered(jaxpr.effects):
         raise EffectError(
@@ -412,19 +415,33 @@ def _shard_map_batch(
     **params: Any,
 ) -> tuple[list[Any], list[Dim]]:
     axes = ManualAxes(**params)
-    pieces = math.prod(axes.mesh.shape[name] for name in axis.spmd)
+    split, inner = axis.spmd, axis
+    named = frozenset().union(*map(_axes_in, (*in_specs, *out_specs)))
+    if axis.explicit is None:
+        # Residuals are split over all axes. Then each device computes all examples.
+        split = () if named.intersection(split) else split
+    else:
+        # The examples are split between devices over the explicit axes that are mapped, and over the others inside.
+        split = tuple(name for name in axis.split if name in axes.manual)
+        if used := named.intersection(split):
+            raise ShardingTypeError(
+                f"vmap of shard_map: the batch is split over {sorted(map(str, used))}, which a spec names too",
+                instead="specs of other axes",
+            )
+        rest = tuple(name for name in axis.split if name not in axes.manual)
+        inner = axis._replace(spmd=(), explicit=spec_over(with_manual_axes(axis.explicit.mesh, axes.manual), [rest]))
+    pieces = math.prod(axes.mesh.shape[name] for name in split)
     if axis.size % pieces:
         raise ShapeError(f"a batch of {axis.size} cannot be split evenly over {pieces} devices (spmd_axis_name)")
-    explicit = axis.explicit and spec_over(_inner_mesh(axis.explicit.mesh, axes.manual), axis.explicit.entries)
     with axes.inside():
-        derived, out_dims = batch_jaxpr(jaxpr, axis._replace(size=axis.size // pieces, explicit=explicit), tuple(dims))
-        if axes.check_vma and axis.spmd:  # along these axes devices have other examples
-            spread = frozenset(axis.spmd) & frozenset(axes.manual)
+        derived, out_dims = batch_jaxpr(jaxpr, inner._replace(size=axis.size // pieces), tuple(dims))
+        if axes.check_vma and split:  # along these axes devices have other examples
+            spread = frozenset(split) & frozenset(axes.manual)
             avals = [a if d is None else a.varying(a.vma | spread) for a, d in zip(derived.in_avals, dims, strict=True)]
             program = derived
             derived = restage(as_function(program), avals, jaxpr.jaxpr)
-    specs = tuple(insert_entry(s, d, axis.spmd) for s, d in zip(in_specs, dims, strict=True))
-    out = tuple(insert_entry(s, d, axis.spmd) for s, d in zip(out_specs, out_dims, strict=True))
+    specs = tuple(insert_entry(s, d, split) for s, d in zip(in_specs, dims, strict=True))
+    out = tuple(insert_entry(s, d, split) for s, d in zip(out_specs, out_dims, strict=True))
     return axes.bind(derived, args, specs, out), out_dims
 
 

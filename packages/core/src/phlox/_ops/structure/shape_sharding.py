@@ -18,6 +18,8 @@ def bitcast_sharding(out: ShapedArray, x: ShapedArray, **_: Any) -> Entries:
 
 def reshape_sharding(out: ShapedArray, x: ShapedArray, **_: Any) -> Entries:
     """Axes of length one come and go. Beside that one axis may be split, or adjacent axes merged into one."""
+    if not any(entries_of(x)):  # it only has partial results
+        return ((),) * out.ndim
     old = [(n, entry) for n, entry in zip(x.shape, entries_of(x), strict=True) if n != 1]
     new = [n for n in out.shape if n != 1]
     # Equal axes at both ends keep their entries. What is between them has to be clear.
@@ -32,7 +34,7 @@ def reshape_sharding(out: ShapedArray, x: ShapedArray, **_: Any) -> Entries:
     if middle is None:
         refuse(
             "reshape",
-            f"to shape {out.shape} it is not clear how the result is split",
+            f"This reshape is not supported: to shape {out.shape} it is not clear how the result is split",
             (x,),
             "phlox.lax.reshape(x, shape, out_sharding=phlox.P(...)), or phlox.reshard(x, phlox.P(...)) first",
         )

@@ -74,7 +74,7 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
         return _full_over(device)(value, shape=lengths, dtype=dtype, weak=weak)
     # Only 0 and 1, which need no rounding: XLA rounds other numbers, as it does everywhere.
     if type(value) in (int, float) and value in (0, 1) and _faster_on_host(lengths, dtype):
-        out = put(np.full(lengths, value, dtype), shaped(lengths, dtype, weak))
+        out = put(np.full(lengths, value, dtype), shaped(lengths, dtype, weak), is_result=True)
     else:
         out = _full(value, shape=lengths, dtype=dtype, weak=weak)
     return placed(out, device)
@@ -391,8 +391,10 @@ def arange(
             if not dtypes.holds(out_dtype, end):
                 raise dtypes.too_large(end, out_dtype, "arange: ")
     if parts[0] == 0 and parts[2] == 1:
-        host = _faster_on_host((n,), out_dtype)
-        out = put(np.arange(n).astype(out_dtype), shaped((n,), out_dtype)) if host else _iota(size=n, dtype=out_dtype)
+        if _faster_on_host((n,), out_dtype):
+            out = put(np.arange(n).astype(out_dtype), shaped((n,), out_dtype), is_result=True)
+        else:
+            out = _iota(size=n, dtype=out_dtype)
     else:
         # start + step * i, rounded after each operation; np.arange may differ in the last digit.
         # As in JAX, to the bit: multiples of a step are computed in float32 for narrower floats.
@@ -544,7 +546,7 @@ def eye(
     rows, columns = _lengths("eye", (N, N if M is None else M))
     out_dtype, k = _default(dtype, "eye"), _diagonal("eye", k)
     if not isinstance(k, Tracer) and _faster_on_host((rows, columns), out_dtype):
-        out = put(np.eye(rows, columns, k, out_dtype), shaped((rows, columns), out_dtype))
+        out = put(np.eye(rows, columns, k, out_dtype), shaped((rows, columns), out_dtype), is_result=True)
     else:
         out = _diagonal_mask(rows=rows, columns=columns, k=k, dtype=out_dtype, is_below=False)
     return placed(out, device)
