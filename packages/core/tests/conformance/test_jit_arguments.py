@@ -173,7 +173,7 @@ def test_words_for_what_is_no_array():
     [
         {"exec_time_optimization_effort": 0.0},
         {"memory_fitting_effort": 0.5},
-        {"optimization_level": 1, "memory_fitting_level": 2},
+        {"optimization_level": 19, "memory_fitting_level": 29},
         {"exec_time_compilation_effort": 0.0},
         {"xla_embed_ir_in_executable": "no"},
     ],

@@ -428,7 +428,7 @@ def take_along_axis(
     mode: str | None = None,
     fill_value: ArrayLike | None = None,
     *,
-    wrap_negative_indices: bool | None = None,
+    wrap_negative_indices: bool = True,
 ) -> Array:
     """Elements of `arr` at `indices` along `axis`, each index for its own vector (as ``numpy.take_along_axis``).
 
@@ -441,8 +441,7 @@ def take_along_axis(
         of the axis, 'one_hot' returns zero; 'promise_in_bounds' promises that there are none.
       fill_value: value returned for out-of-bounds indices with mode 'fill'; None is nan for floats, the smallest value
         of signed and the largest of unsigned integers, or True.
-      wrap_negative_indices: True lets negative indices count from the end; by default they do unless `mode` is
-        'promise_in_bounds'.
+      wrap_negative_indices: False treats negative indices as out of bounds; by default they count from the end.
 
     Returns:
       An array of the shape of `indices`, broadcast along the other axes, and of the dtype of `arr`.
@@ -458,7 +457,7 @@ def take_along_axis(
     Array([[1, 2, 3]], dtype=int32)
     """
     if mode is None:
-        check_positions("take_along_axis", arr, indices, axis, FILL, wrap_negative_indices is not False)
+        check_positions("take_along_axis", arr, indices, axis, FILL, wrap_negative_indices)
     return _take_along_axis(arr, indices, axis, mode, fill_value, wrap_negative_indices=wrap_negative_indices)
 
 
@@ -470,7 +469,7 @@ def _take_along_axis(
     mode: str | None,
     fill_value: Any,
     *,
-    wrap_negative_indices: bool | None,
+    wrap_negative_indices: bool,
 ) -> Any:
     arr, indices = check("take_along_axis", arr, indices)
     if dtypes.kind(type_of(indices).dtype) not in "iu":
@@ -484,7 +483,6 @@ def _take_along_axis(
     if 0 in lengths and 0 not in shape:
         raise IndexingError(f"{type_of(arr).short} has no elements, but the index asks for {shape}")
     how = GatherScatterMode.from_any("fill" if mode is None else mode)
-    wraps = how is not GatherScatterMode.PROMISE_IN_BOUNDS if wrap_negative_indices is None else wrap_negative_indices
     # Axes along which `arr` (of length one) is broadcast are axes of the indices only.
     kept_axes = [i for i in range(len(shape)) if i == at or lengths[i] == shape[i]]
     arr = reshape(arr, tuple(lengths[i] for i in kept_axes))
@@ -498,7 +496,7 @@ def _take_along_axis(
     )
     return gather(
         arr,
-        reshape(from_front(axis_indices, lengths[at] if wraps else None), (*shape, 1)),
+        reshape(from_front(axis_indices, lengths[at] if wrap_negative_indices else None), (*shape, 1)),
         dimension_numbers=numbers,
         slice_sizes=tuple(min(1, lengths[i]) for i in kept_axes),
         unique_indices=False,
