@@ -108,8 +108,8 @@ class Module:
       callbacks: Python functions that the program calls, by index.
       references: objects that the text refers to by address, and that must therefore stay alive.
       known: symbols of functions, and other values that rules cache for this module.
-      portable: whether the program may run on other platforms than that of `devices`, so that rules write the form that
-        is good on all of them.
+      platform: the platform that a program for other processes is written for, in the form that all versions of jaxlib
+        can read; None for the platform of `devices`.
       inputs: the arguments of the program, which are in memory.
       locations: whether lines have locations: name scopes and source lines, which profiles show. The text that is the
         cache key has none, so that equal programs from different lines are one entry.
@@ -132,7 +132,7 @@ class Module:
         "mesh_of_arguments",
         "meshes",
         "names",
-        "portable",
+        "platform",
         "positions",
         "references",
         "shardy",
@@ -145,14 +145,14 @@ class Module:
         shardy: bool = True,
         mesh: Any = None,
         locations: bool = False,
-        portable: bool = False,
+        platform: str | None = None,
     ) -> None:
         self.devices = devices
         self.shardy = shardy
         self.mesh_of_arguments = mesh
         self.explicit = len(devices) > 1 and any_specs()
         self.locations = locations
-        self.portable = portable
+        self.platform = platform
         self.may_know_nan = False
         self.compared_values: frozenset[Any] = frozenset()
         self.functions: list[str] = []
