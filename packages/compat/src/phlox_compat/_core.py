@@ -15,7 +15,7 @@ from phlox._base import config
 from phlox._base.absent import UNAVAILABLE, reason
 from phlox._base.native import hlo, native
 from phlox._base.pytree import check_same
-from phlox._base.source import HiddenPaths, is_internal
+from phlox._base.source import HiddenPaths, is_internal, scope_text
 from phlox._ir.dtypes import ExtendedDtype
 from phlox._ir.effects import IOEffect, no_effects
 from phlox._ir.jaxpr import hoist_consts, prune
@@ -87,6 +87,7 @@ __all__ = [
     "reason",
     "register_vmappable",
     "saved_residuals",
+    "scope_text",
     "stage",
     "unregister_vmappable",
     "user_functions",

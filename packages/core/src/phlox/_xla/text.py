@@ -311,6 +311,11 @@ class Function:
         """Adds one line."""
         self.lines.append(self.indent + text)
 
+    def label_inside(self, *names: str) -> tuple[str, ...]:
+        """The label of lines that are in further scopes."""
+        # scope_text first: wrappers such as vmap(...) apply to the users' names, and must not wrap `names`.
+        return tuple(filter(None, [scope_text(self.label), *names]))
+
     def locate(self, *names: str) -> None:
         """Adds a location, made of `names` and the source line, to all lines that have none yet."""
         location = quoted("/".join(filter(None, [*names])))
@@ -498,8 +503,7 @@ class Function:
 
         `names` are added to the name scopes of the lines inside.
         """
-        # scope_text first: wrappers such as vmap(...) apply to the users' names, and must not wrap `names`.
-        label = tuple(filter(None, [scope_text(self.label), *names])) if names else self.label
+        label = self.label_inside(*names) if names else self.label
         # The counter is shared with the region: names in MLIR are visible in inner regions, and must not repeat.
         inner = Function(self.module, self.axes, self.counter, self.indent + "  ", label, self.auto)
         arguments = [Value(inner.fresh(), aval) for aval in in_avals]
