@@ -10,7 +10,6 @@ from phlox.extend import Location
 
 from .._core import HiddenPaths, calling, grad, is_internal, scope_text, user_functions
 
-
 # haiku groups equations by ``str(eqn.source_info.name_stack)``.
 Location.name_stack = property(lambda location: scope_text(location.scope))  # type: ignore[attr-defined]
 
