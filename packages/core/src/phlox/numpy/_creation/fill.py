@@ -21,7 +21,16 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped, typeof_value
 from ..._ir.dimensions import is_symbolic, max_dim, surely_at_least, value_of
 from ..._ir.primitive import current_trace
-from ..._operands.checks import as_shape, canonical_axis, check, check_one, integer, refuse_complex, type_of
+from ..._operands.checks import (
+    as_shape,
+    canonical_axis,
+    check,
+    check_one,
+    declared_dtype,
+    integer,
+    refuse_complex,
+    type_of,
+)
 from ..._operands.keys import as_keys
 from ..._operands.promotion import common_dtype, to_dtype
 from ..._ops.structure import shape as ops
@@ -199,7 +208,13 @@ def full(
 def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, device: Any) -> Any:
     if isinstance(a, Ref):
         a = a.aval.inner_aval
-    model = a if isinstance(a, ShapedArray) else check_one(function, a)
+    if isinstance(a, ShapedArray):
+        model: Any = a
+    # An array of an object that has a dtype and a shape would be computed in vain.
+    elif (declared := declared_dtype(a)) is not None and hasattr(a, "shape"):
+        model = shaped(as_shape(a.shape, function), declared)
+    else:
+        model = check_one(function, a)
     aval = model if isinstance(model, ShapedArray) else type_of(model)
     out_dtype = dtype_like(a, aval) if dtype is None else dtypes.user_dtype(dtype, function)
     # As in JAX, an array like a ShapeDtypeStruct (whose weak type is for tracing only) is strongly typed, and so is one
