@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from operator import index
 from typing import Any
@@ -43,8 +44,9 @@ class Number(Value):
     __slots__ = ("_function", "_name", "value")
 
     def __init__(self, function: Function, value: Any, aval: ShapedArray):
+        # The function refers to its numbers, and would be garbage that only a collection finds.
+        self._function = weakref.ref(function)
         # The name is None until a line refers to the number.
-        self._function = function
         self._name: str | None = None
         self.value = value
         self.aval = aval
@@ -53,7 +55,9 @@ class Number(Value):
     def name(self) -> str:  # type: ignore[override]
         if self._name is None:
             # The line is added at the end of the function as it is now: reading a name is what decides its place.
-            self._name = self._function.constant(self.value, self.aval).name
+            function = self._function()
+            assert function is not None
+            self._name = function.constant(self.value, self.aval).name
         return self._name
 
 
@@ -256,6 +260,7 @@ class Function:
     """
 
     __slots__ = (
+        "__weakref__",
         "auto",
         "axes",
         "counter",
