@@ -64,7 +64,7 @@ class AbstractRef:
             self.kind if kind is None else kind,
         )
 
-    def str_short(self, short_dtypes: bool = True) -> str:
+    def str_short(self, short_dtypes: bool = False) -> str:
         """``Ref{f32[3]}``."""
         return f"Ref{{{self.inner_aval.strong().str_short(short_dtypes)}}}"
 
