@@ -35,6 +35,7 @@ from phlox._xla.array import ArrayImpl
 from phlox._xla.bindings import context as mlir_context, module as mlir_module
 from phlox._xla.callbacks import call_host, on_host
 from phlox._xla.devices import _clients as clients, client
+from phlox._xla.platforms import platform_of
 from phlox._xla.text import dense as dense_text
 from phlox.numpy._indexing.ds import Slice, ds
 from phlox.numpy._indexing.refs import RefView
@@ -83,6 +84,7 @@ __all__ = [
     "native",
     "no_effects",
     "on_host",
+    "platform_of",
     "prune",
     "reason",
     "register_vmappable",
