@@ -65,7 +65,7 @@ class AbstractRef:
         )
 
     def str_short(self, short_dtypes: bool = False) -> str:
-        """``Ref{f32[3]}``."""
+        """``Ref{float32[3]}``, or ``Ref{f32[3]}`` with `short_dtypes`."""
         return f"Ref{{{self.inner_aval.strong().str_short(short_dtypes)}}}"
 
     def __eq__(self, other: object) -> bool:
