@@ -13,6 +13,8 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox import export
+from phlox._xla.analysis import from_portable
+from phlox._xla.embed import targets
 from phlox.errors import (
     ArgumentError,
     DerivativeError,
@@ -228,6 +230,10 @@ def test_programs_are_those_of_their_platforms():
         assert f"dense<{number}.0" in through_bytes(made).mlir_module()
     made = through_bytes(export.export(phlox.jit(_for_platform), platforms=("tpu", "cpu", "rocm"))(1.0), order=0)
     assert made.call(1.0) == 5.0
+    decomposed = export.export(phlox.jit(jnp.linalg.cholesky), platforms=("cpu", "cuda"))(jnp.eye(3))
+    routines = {name: targets(from_portable(program)) for name, program in decomposed.programs.items()}
+    assert routines == {"cpu": {"lapack_spotrf_ffi"}, "cuda": {"cusolver_potrf_ffi"}}
+    same(through_bytes(decomposed).call(4 * jnp.eye(3)), 2 * jnp.eye(3))
     # As a part of another exported program, it is that of the other one's platform.
     outer = export.export(phlox.jit(lambda x: made.call(x) * 2), platforms=("tpu",))(1.0)
     assert "dense<6.0" in outer.mlir_module()
