@@ -353,7 +353,7 @@ def export(
     Raises:
       ExportError: in a call, when `fun_jit` calls Python, or foreign functions that are not known to be stable.
       OptionError: `fun_jit` is not jitted, or `platforms` is empty.
-      UnsupportedError: `_override_lowering_rules` is given; in a call, if one of `platforms` has no form of an operation.
+      UnsupportedError: `_override_lowering_rules` is given, or one of `platforms` lacks an operation.
 
     >>> exported = export(phlox.jit(lambda x: jnp.sin(x) * 2))(phlox.ShapeDtypeStruct((3,), "float32"))
     >>> again = phlox.export.deserialize(exported.serialize(vjp_order=1))
