@@ -15,7 +15,7 @@ from phlox._base import config
 from phlox._base.absent import UNAVAILABLE, reason
 from phlox._base.native import hlo, native
 from phlox._base.pytree import check_same
-from phlox._base.source import HiddenPaths, is_internal
+from phlox._base.source import HiddenPaths, is_internal, scope_text
 from phlox._ir.dtypes import ExtendedDtype
 from phlox._ir.effects import IOEffect, no_effects
 from phlox._ir.jaxpr import hoist_consts, prune
@@ -35,6 +35,7 @@ from phlox._xla.array import ArrayImpl
 from phlox._xla.bindings import context as mlir_context, module as mlir_module
 from phlox._xla.callbacks import call_host, on_host
 from phlox._xla.devices import _clients as clients, client
+from phlox._xla.platforms import platform_of
 from phlox._xla.text import dense as dense_text
 from phlox.numpy._indexing.ds import Slice, ds
 from phlox.numpy._indexing.refs import RefView
@@ -83,10 +84,12 @@ __all__ = [
     "native",
     "no_effects",
     "on_host",
+    "platform_of",
     "prune",
     "reason",
     "register_vmappable",
     "saved_residuals",
+    "scope_text",
     "stage",
     "unregister_vmappable",
     "user_functions",

@@ -378,6 +378,9 @@ def test_name_scopes_of_equations():
     assert [str(eqn.source_info.name_stack) for eqn in phlox.make_jaxpr(f)(1.0).eqns] == ["outer", "outer/inner"]
     names = [str(eqn.source_info.name_stack) for eqn in phlox.make_jaxpr(phlox.grad(f))(1.0).eqns]
     assert names[0] == "jvp(outer)" and names[-2] == "transpose(jvp(outer))/inner"
+    below = phlox.named_scope("layer")(phlox.vmap(lambda x: phlox.jit(f)(f(x))))
+    names = [str(eqn.source_info.name_stack) for eqn in phlox.make_jaxpr(below)(jnp.ones(2)).eqns]
+    assert names == ["layer/vmap(outer)", "layer/vmap(outer)/inner", "layer/vmap()"]
 
 
 def test_clients_that_have_started():

@@ -98,6 +98,11 @@ def test_rules_by_platform():
     only = extend.core.Primitive("test_only_gpu")
     only.def_abstract_eval(lambda x: x)
     mlir.register_lowering(only, lambda ctx, x: [x], platform="gpu")
+    with pytest.raises(NotImplementedError, match=r"unknown platform foo\. Known platforms are: cpu, cuda"):
+        mlir.register_lowering(only, lambda ctx, x: [x], platform="foo")
+    # A program that is exported for a platform has the rules of that one.
+    exported = phlox.export.export(phlox.jit(only.bind), platforms=("cuda",))(1.0)
+    assert "return %arg0" in exported.mlir_module()
     with pytest.raises(UnsupportedError, match="no lowering rule for cpu"):
         phlox.jit(only.bind)(1.0)
 

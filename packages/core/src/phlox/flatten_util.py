@@ -78,7 +78,8 @@ class _Unravel:
         parts, start = [], 0
         for aval in self.avals:
             part = vector[start : start + aval.size].reshape(aval.shape)
-            parts.append(part.astype(aval.dtype) if self.is_mixed else part)
+            # Not `astype`, which warns of the imaginary part.
+            parts.append(to_dtype(part, aval.dtype) if self.is_mixed else part)
             start += aval.size
         return self.tree.unflatten(parts)
 

@@ -199,6 +199,59 @@ def test_what_jax_takes_no_more(function):
     np.testing.assert_array_equal(phlox.numpy.asarray(AsBuffer()), np.array(VALUES, np.float32))
 
 
+TAKE_OBJECTS = {
+    "diag": lambda m, x: m.numpy.diag(x),
+    "isposinf": lambda m, x: m.numpy.isposinf(x),
+    "nanargmax": lambda m, x: m.numpy.nanargmax(x),
+    "ptp": lambda m, x: m.numpy.ptp(x),
+    "array_equal": lambda m, x: m.numpy.array_equal(x, X),
+    "array_equiv": lambda m, x: m.numpy.array_equiv(X, x),
+    "vecdot": lambda m, x: m.numpy.vecdot(x, X),
+    "meshgrid": lambda m, x: m.numpy.meshgrid(x, x),
+    "select": lambda m, x: m.numpy.select([X > 1, X > 2], [x, X], x),
+    "einsum": lambda m, x: m.numpy.einsum("i,i", x, x),
+    "array": lambda m, x: m.numpy.array([x, x]),
+    "array with a dtype": lambda m, x: m.numpy.array([[x], [X]], dtype="int32"),
+}
+
+
+@pytest.mark.parametrize("function", TAKE_OBJECTS)
+def test_objects_with_jax_array_are_arrays(function):
+    """Also of functions that are jitted, and under `jit` and `vmap` of a function that closes over the object."""
+    call = TAKE_OBJECTS[function]
+    mine, theirs = (call(m, AsJax(m)) for m in (phlox, jax))
+    for transform in (lambda f: f(), lambda f: phlox.jit(f)(), lambda f: phlox.vmap(lambda _: f())(X)):
+        result = transform(lambda: call(phlox, AsJax(phlox)))
+        for x, y in zip(jax.tree.leaves(theirs), phlox.tree.leaves(result), strict=True):
+            assert x.dtype == y.dtype
+            np.testing.assert_array_equal(np.broadcast_to(x, y.shape), y)
+    assert phlox.tree.structure(mine) == phlox.tree.structure(result)
+
+
+def test_an_object_with_a_shape_and_a_dtype_is_not_computed():
+    class Described:
+        shape, dtype = (2, 3), np.dtype("float16")
+
+        def __jax_array__(self):
+            raise AssertionError("computed")
+
+    for m in (phlox, jax):
+        for make in (m.numpy.zeros_like, m.numpy.ones_like, m.numpy.empty_like, lambda x, m=m: m.numpy.full_like(x, 2)):
+            assert (make(Described()).shape, make(Described()).dtype) == ((2, 3), "float16")
+
+
+def test_a_shift_is_an_object():
+    class One:
+        def __init__(self, m):
+            self.m = m
+
+        def __jax_array__(self):
+            return self.m.numpy.asarray(1)
+
+    for m in (phlox, jax):
+        assert m.numpy.roll(X, One(m)).tolist() == [3, 1, 2]
+
+
 class Tracked(list):
     """A list with a class of its own, as Keras keeps the parts of a model."""
 

@@ -354,7 +354,7 @@ class Foreign:
 
 def test_classes_of_others():
     x = data((3,))
-    both(lambda m, x: m.numpy.sin(Wrapper(m, x)), x)
+    np.testing.assert_array_equal(phlox.numpy.sin(Wrapper(phlox, x)), phlox.numpy.sin(x))  # jax takes it no more
     both(lambda m, x: m.numpy.ones(3) + Wrapper(m, x), x)
     both(lambda m, x: Wrapper(m, x).__jax_array__() * m.numpy.asarray(x), x)
     for m in (phlox, jax):

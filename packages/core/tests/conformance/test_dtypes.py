@@ -345,6 +345,14 @@ def test_scalar_types_are_equal_to_types_alone():
         assert [x != mine for x in others] == [x != theirs for x in others]
 
 
+def test_instances_of_scalar_types_are_numbers_of_numpy():
+    for m in (phlox, jax):
+        for x in (np.float32(1), np.float64(1), np.bool_(True), 1.0, m.numpy.float32(1)):
+            types = (m.numpy.float32, m.numpy.float64, m.numpy.bool_, m.numpy.bfloat16)
+            expected = [type(x) is np.float32, type(x) is np.float64, type(x) is np.bool_, False]
+            assert [isinstance(x, t) for t in types] == expected
+
+
 def test_constants_and_scalar_types():
     for name in ("pi", "e", "euler_gamma", "inf", "nan", "newaxis"):
         assert repr(getattr(phlox.numpy, name)) == repr(getattr(jax.numpy, name)), name
@@ -361,6 +369,10 @@ def test_constants_and_scalar_types():
     assert phlox.dtypes.bfloat16 is jax.dtypes.bfloat16  # equinox asks whether numbers are instances of it
     assert phlox.dtypes.float0 == jax.dtypes.float0
     assert phlox.float0 == jax.float0
+    for m in (phlox, jax):
+        for convert in (m.numpy.array, m.numpy.asarray):
+            zeros = convert(np.zeros(2, m.float0))
+            assert isinstance(zeros, np.ndarray) and (zeros.dtype, zeros.shape) == (m.float0, (2,))
     for name in ("prng_key", "extended"):
         assert isinstance(getattr(phlox.dtypes, name), type), name
 

@@ -30,6 +30,11 @@ def solve(m, y, a, t, **options):
     )
 
 
+def rotated(m, y, w):
+    """The real part of y exp(iwt)."""
+    return m.experimental.ode.odeint(lambda y, t, w: 1j * w * y, y, m.numpy.asarray(T), w).real
+
+
 PROGRAMS = {
     "solution": lambda m: solve(m, m.numpy.asarray(START), 2.0, m.numpy.asarray(T)),
     "tree": lambda m: m.experimental.ode.odeint(
@@ -37,6 +42,9 @@ PROGRAMS = {
     ),
     "gradient": lambda m: m.grad(lambda y, a, t: solve(m, y, a, t)[1:].sum(), (0, 1, 2))(
         m.numpy.asarray(START), 2.0, m.numpy.asarray(T)
+    ),
+    "gradient of complex numbers": lambda m: m.grad(lambda y, w: rotated(m, y, w).sum(), (0, 1))(
+        m.numpy.asarray(1 + 0.5j), 2.0
     ),
     "batch": lambda m: m.vmap(lambda a: solve(m, m.numpy.asarray(START), a, m.numpy.asarray(T))[-1])(
         m.numpy.arange(3.0)

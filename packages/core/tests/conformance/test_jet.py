@@ -128,6 +128,15 @@ def test_like_jax(name):
     agree(outcome(lambda m: m.jit(lambda: run(m, f))(), phlox, ()), theirs, NEAR, name + " under jit", weak=False)
 
 
+def test_bools_are_constants():
+    yes, terms = np.array([True, False, True]), [np.ones(3, np.float32)] * 2
+    x, y = (np.linspace(1, 2, 3, dtype=np.float32) * k for k in (1, 3))
+    run = lambda m: m.experimental.jet.jet(m.numpy.where, (yes, x, y), (terms, terms, [y, x]))
+    agree(outcome(run, phlox, ()), outcome(run, jax, ()), NEAR, "where")
+    for j in (phlox.experimental.jet, jax.experimental.jet):
+        assert j.jet(lambda x: 2.0, (x,), (terms,))[1] is not j.zero_series
+
+
 @pytest.mark.parametrize("name", {**FUNCTIONS, **NO_RULE_IN_JAX})
 def test_like_nested_jvp(name):
     f = functools.partial({**FUNCTIONS, **NO_RULE_IN_JAX}[name], phlox)

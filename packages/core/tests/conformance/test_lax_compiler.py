@@ -62,7 +62,11 @@ def test_composite():
         what="closure",
     )
     text = phlox.jit(tangent(phlox, 3.0)).lower(x, y).as_text()
-    assert 'composite_attributes = {scale = 3.0 : f32, word = "b"}' in text
+    assert 'composite_attributes = {scale = 3.0 : f64, word = "b"}' in text
+    values = {"a": np.float32(0.5), "b": np.bool_(True), "c": np.int8(3), "d": 1.5, "e": 2, "f": np.arange(2)}
+    text = phlox.jit(lambda x: phlox.lax.composite(lambda x, **_: x, "my.same")(x, **values)).lower(x).as_text()
+    assert "{a = 0.5 : f32, b = true, c = 3 : i8, d = 1.5 : f64, e = 2 : i64, f = dense<" in text
+    text = phlox.jit(tangent(phlox, 3.0)).lower(x, y).as_text()
     assert "version = 2 : i32" in text
     assert 'stablehlo.composite "my.tangent" %arg0, %arg1 {composite_attributes' in text
     assert "func.func private @my.tangent(%arg0: tensor<3xf32>, %arg1: tensor<3xf32>) -> tensor<3xf32> {" in text

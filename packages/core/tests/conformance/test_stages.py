@@ -209,6 +209,7 @@ COMPILED = {
     "jvp of jit": lambda m: lambda x: m.jvp(m.jit(loops_and_functions(m)), (x,), (x,)),
     "grad of jit": lambda m: m.grad(m.jit(loops_and_functions(m))),
     "grad": lambda m: m.grad(loops_and_functions(m)),
+    "checkpoint": lambda m: m.named_scope("outer")(m.checkpoint(loops_and_functions(m))),
     "jit inside of a loop": lambda m: lambda x: m.lax.fori_loop(0, 3, lambda i, c: m.jit(m.numpy.sin)(c) * i, x),
 }
 

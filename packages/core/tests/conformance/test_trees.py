@@ -158,6 +158,12 @@ def test_paths(name):
     alike(lambda m: m.tree.map_with_path(lambda path, x: m.tree_util.keystr(path) + repr(x), tree_of(name, m)))
 
 
+def test_nothing_to_reduce():
+    for m in (phlox, jax):
+        with pytest.raises(TypeError, match="Must specify identity"):
+            m.tree.reduce_associative(max, [])
+
+
 @trees
 def test_map_and_reduce(name):
     alike(lambda m: m.tree.map(lambda x: (x, x), tree_of(name, m)))

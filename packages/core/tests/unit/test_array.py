@@ -141,6 +141,21 @@ def test_dlpack():
     assert jnp.from_dlpack(np.arange(3.0)).dtype == np.float32, "64 bits are narrowed outside of x64 mode"
 
 
+@pytest.mark.parametrize("offset", [0, 8])
+def test_memory_is_shared_or_the_call_is_refused(offset):
+    memory = np.zeros(1024, np.int8)
+    start = -memory.ctypes.data % 64 + offset
+    host = memory[start : start + 24].view(np.float32)
+    if offset:
+        with pytest.raises(ValueError, match="requires a copy"):
+            jnp.from_dlpack(host, copy=False)
+    else:
+        shared = jnp.from_dlpack(host, copy=False)
+        assert shared.unsafe_buffer_pointer() == host.ctypes.data
+    assert jnp.from_dlpack(host, copy=True).unsafe_buffer_pointer() != host.ctypes.data
+    assert jnp.from_dlpack(host[:0], copy=False).shape == (0,)
+
+
 def test_pickle_and_copy():
     key = phlox.random.key(3)
     for x in (jnp.arange(3), jnp.asarray(1.0), jnp.ones(2, "bfloat16"), key):

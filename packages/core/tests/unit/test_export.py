@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import json
 import random
+import re
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox import export
+from phlox._xla.analysis import from_portable
+from phlox._xla.embed import targets
 from phlox.errors import (
     ArgumentError,
     DerivativeError,
@@ -201,6 +204,43 @@ def test_registrations_are_made_once():
 
 Unknown = collections.namedtuple("Unknown", "x")
 STRUCT = phlox.ShapeDtypeStruct((3,), "float32")
+MESSAGES = {
+    "shape": ("Shape mismatch for args[0]['w'].shape[0]", ({"w": np.ones(4, np.float32)}, 3), {"k": 2.0}),
+    "rank": ("Rank mismatch for args[1]", (ARGS[0], np.ones(2, np.int32)), {"k": 2.0}),
+    "dtype": ("Dtype mismatch for kwargs['k']", ARGS, {"k": 2}),
+    "structure": ("same pytree structure as when program was exported", ARGS, {}),
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_name_the_argument(name):
+    message, args, kwargs = MESSAGES[name]
+    for made in (exported(), through_bytes(exported())):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            made.call(*args, **kwargs)
+
+
+def _for_platform(x):
+    return x + phlox.lax.platform_dependent(tpu=lambda: 6.0, cuda=lambda: 8.0, default=lambda: 4.0)
+
+
+def test_programs_are_those_of_their_platforms():
+    for platform, number in (("tpu", 6), ("cuda", 8), ("rocm", 4), ("cpu", 4)):
+        made = export.export(phlox.jit(_for_platform), platforms=(platform,))(1.0)
+        assert f"dense<{number}.0" in through_bytes(made).mlir_module()
+    made = through_bytes(export.export(phlox.jit(_for_platform), platforms=("tpu", "cpu", "rocm"))(1.0), order=0)
+    assert made.call(1.0) == 5.0
+    decomposed = export.export(phlox.jit(jnp.linalg.cholesky), platforms=("cpu", "cuda"))(jnp.eye(3))
+    routines = {name: targets(from_portable(program)) for name, program in decomposed.programs.items()}
+    assert routines == {"cpu": {"lapack_spotrf_ffi"}, "cuda": {"cusolver_potrf_ffi"}}
+    same(through_bytes(decomposed).call(4 * jnp.eye(3)), 2 * jnp.eye(3))
+    # As a part of another exported program, it is that of the other one's platform.
+    outer = export.export(phlox.jit(lambda x: made.call(x) * 2), platforms=("tpu",))(1.0)
+    assert "dense<6.0" in outer.mlir_module()
+    with pytest.raises(DeviceError, match="exported for platforms tpu, cpu, rocm, and is used on cuda"):
+        export.export(phlox.jit(made.call), platforms=("cpu", "cuda"))(1.0)
+
+
 REFUSED = {
     "shape": (ShapeError, lambda: exported().call({"w": jnp.ones(4)}, 3, k=2.0)),
     "dtype": (DtypeError, lambda: exported().call(ARGS[0], 3.0, k=2.0)),
@@ -364,7 +404,7 @@ def test_no_other_bytes_are_an_exported_function():
 def test_a_good_checksum_is_not_enough():
     """Whatever is inside, by mistake or on purpose: the error is the one that callers expect."""
     written = bytes(exported().serialize())
-    head = written.index(b"{")
+    head = written.index(b'{"functions"')  # the checksum before it may have any bytes
     header, _, program = written[head:].partition(b"\n")
     (fields,) = json.loads(header)["functions"]
     wrong = [{k: v for k, v in fields.items() if k != name} for name in fields]

@@ -196,3 +196,25 @@ def test_functions_that_are_made_anew_do_not_grow():
         assert phlox.make_jaxpr(phlox.jit(lambda x: phlox.grad(lambda y: jnp.sin(y) * 2)(x)))(1.0).eqns
 
     assert blocks(run, 500) < 500
+
+
+COMPILES = {
+    "reduction": lambda x: x.sum(),
+    "choice": lambda x: jnp.where(x > 1, x, 0),
+    "loop": lambda x: lax.fori_loop(0, 3, lambda i, c: c + i, x),
+    "branches": lambda x: lax.cond(x[0] > 0, jnp.sin, jnp.cos, x),
+    "decomposition": lambda x: jnp.linalg.cholesky(jnp.diag(x)),
+    "derivative": phlox.grad(lambda x: jnp.sin(x).sum()),
+    "linearized": lambda x: phlox.linearize(jnp.sin, x)[0],
+}
+
+
+@pytest.mark.parametrize("name", COMPILES)
+def test_compiling_makes_no_cycles(name):
+    """A collection would have to find them."""
+    x = jnp.arange(1.0, 4.0)
+    COMPILES[name](x)
+    phlox.clear_caches()
+    gc.collect()
+    phlox.jit(COMPILES[name])(x)
+    assert gc.collect() == 0

@@ -329,6 +329,13 @@ def test_dataclasses_that_are_none():
     assert tree.static(metadata={"static": False}).metadata == {"static": False}
 
 
+@pytest.mark.filterwarnings("error")  # of an imaginary part that is dropped
+def test_unraveling_real_parts_does_not_warn():
+    flat, unravel = phlox.flatten_util.ravel_pytree((jnp.ones(2), jnp.ones(1, "complex64")))
+    real, _ = unravel(flat * (1 + 1j))
+    assert real.dtype == "float32" and real.tolist() == [1, 1]
+
+
 def test_functions_that_unravel_are_equal_for_equal_trees():
     traced = []
 

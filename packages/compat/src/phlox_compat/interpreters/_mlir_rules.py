@@ -17,7 +17,16 @@ from phlox import ShapeDtypeStruct
 from phlox.errors import UnsupportedError
 from phlox.extend import Function, Primitive, ShapedArray, Value
 
-from .._core import IOEffect, call_host, dense_text, mlir_context, mlir_module, no_effects, on_host
+from .._core import (
+    IOEffect,
+    call_host,
+    dense_text,
+    mlir_context,
+    mlir_module,
+    no_effects,
+    on_host,
+    platform_of,
+)
 
 
 @dataclasses.dataclass
@@ -109,8 +118,7 @@ def _function_text(
         inputs, outputs = ([ir.Type.parse(aval.text) for aval in avals] for avals in ([x.aval for x in args], f.outs))
         with ir.InsertionPoint(module.body) as place:
             function = func.FuncOp(symbol, (inputs, outputs), visibility="private")
-        device = f.module.devices[0]
-        platforms = (device.platform if device is not None else "cpu",)
+        platforms = (platform_of(f),)
         symbols = ir.SymbolTable(module.operation)
         module_context = ModuleContext(context, module, place, symbols, platforms, f.module.references, f)
         ctx = LoweringRuleContext(

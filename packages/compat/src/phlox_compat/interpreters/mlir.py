@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from phlox.errors import UnsupportedError
 from phlox.extend import Function, Primitive, Value, lowered_as, publish
 
+from .._core import platform_of
+
 __all__ = ["lower_fun", "register_lowering"]
 
 
@@ -65,9 +67,18 @@ def register_lowering(
     >>> float(phlox.jit(doubled_p.bind)(3.0))
     6.0
     """
+    if platform is not None and platform not in _PLATFORMS:
+        raise UnsupportedError(
+            f"Registering an MLIR lowering rule for primitive {prim} for an unknown platform {platform}. Known "
+            f"platforms are: {', '.join(_PLATFORMS)}."
+        )
     known: dict[str | None, Any] = prim.lower.rules if isinstance(prim.lower, _ByPlatform) else {None: prim.lower}
     prim.lower = _ByPlatform(prim.name, {**known, platform: _lowering(prim, rule)})
     return rule
+
+
+#: "gpu" stands for both kinds of GPUs
+_PLATFORMS = ("cpu", "cuda", "gpu", "rocm", "tpu")
 
 
 class _ByPlatform:
@@ -78,8 +89,7 @@ class _ByPlatform:
         self.rules = rules
 
     def __call__(self, f: Function, *args: Value, **params: Any) -> Any:
-        device = f.module.devices[0]
-        platform = "cpu" if device is None else device.platform
+        platform = platform_of(f)
         names = (platform, "gpu", None) if platform in ("cuda", "rocm") else (platform, None)
         rule = next((rule for name in names if (rule := self.rules.get(name)) is not None), None)
         if rule is None:

@@ -8,21 +8,10 @@ from typing import Any
 
 from phlox.extend import Location
 
-from .._core import HiddenPaths, calling, grad, is_internal, user_functions
-
-
-def _name_stack(location: Location) -> str:
-    """The name scopes as JAX writes them: transformations around the first one, ``transpose(jvp(outer))/inner``."""
-    names = list(location.scope)
-    count = next((i for i, name in enumerate(names) if name not in ("jvp", "transpose", "vmap")), len(names))
-    around, inside = names[:count], names[count:]
-    if around:
-        inside[:1] = ["(".join([*around, inside[0] if inside else ""]) + ")" * len(around)]
-    return "/".join(inside)
-
+from .._core import HiddenPaths, calling, grad, is_internal, scope_text, user_functions
 
 # haiku groups equations by ``str(eqn.source_info.name_stack)``.
-Location.name_stack = property(_name_stack)  # type: ignore[attr-defined]
+Location.name_stack = property(lambda location: scope_text(location.scope))  # type: ignore[attr-defined]
 
 
 #: flax adds its files here, and takes them out for ``flax.traceback_util.show_flax_in_tracebacks``

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from .errors import ArgumentError, OptionError, TreeError
+from .errors import ArgumentError, TreeError
 from .native import native
 from .tree_differences import (
     Difference as Difference,
@@ -245,7 +245,7 @@ def tree_reduce_associative(
       The leaf, or the result of the last operation.
 
     Raises:
-      OptionError: there are neither leaves nor an `identity`.
+      ArgumentError: there are neither leaves nor an `identity`.
 
     >>> tree_reduce_associative(lambda x, y: f"({x}{y})", ["a", "b", "c"])
     '(a(bc))'
@@ -253,17 +253,21 @@ def tree_reduce_associative(
     row = tree_leaves(tree, is_leaf)
     if not row:
         if identity is _missing:
-            raise OptionError("tree_reduce_associative of a tree without leaves", instead="pass identity=...")
+            raise ArgumentError(
+                "tree_reduce_associative: Must specify identity for parallel reduction of empty sequence",
+                instead="identity=...",
+            )
         return identity
 
-    # Halves of equal length, so that rounding errors grow with the logarithm of the number of leaves.
-    def fold(start: int, stop: int) -> Leaf:
-        if stop - start == 1:
-            return row[start]
-        middle = (start + stop) // 2
-        return operation(fold(start, middle), fold(middle, stop))
+    return _folded(operation, row, 0, len(row))
 
-    return fold(0, len(row))
+
+def _folded(operation: Callable[[Leaf, Leaf], Leaf], row: Sequence[Leaf], start: int, stop: int) -> Leaf:
+    # Halves of equal length, so that rounding errors grow with the logarithm of the number of leaves.
+    if stop - start == 1:
+        return row[start]
+    middle = (start + stop) // 2
+    return operation(_folded(operation, row, start, middle), _folded(operation, row, middle, stop))
 
 
 def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:

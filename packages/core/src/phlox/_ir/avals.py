@@ -175,8 +175,8 @@ class ShapedArray:
         """This type with ``weak_type=False``."""
         return _annotated(self.shape, self.dtype, False, self.vma, self.spec) if self.weak_type else self
 
-    def str_short(self, short_dtypes: bool = True) -> str:
-        """JAX's name for `short`; ``float32[3,4]`` with ``short_dtypes=False``."""
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """JAX's name for `short` with ``short_dtypes=True``; by default ``float32[3,4]``."""
         return self.short if short_dtypes else str(self).removeprefix("~")
 
     def __str__(self) -> str:

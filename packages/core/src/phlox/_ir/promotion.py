@@ -88,15 +88,18 @@ def _strict_lattice() -> dict[Node, tuple[Node, ...]]:
 def _upper_bounds(strict: bool, x64: bool) -> dict[Node, frozenset[Node]]:
     lattice = _strict_lattice() if strict else _lattice(x64)
     bounds: dict[Node, frozenset[Node]] = {}
-
-    def above(node: Node) -> frozenset[Node]:
-        if node not in bounds:
-            bounds[node] = frozenset({node}).union(*(above(higher) for higher in lattice[node]))
-        return bounds[node]
-
     for node in lattice:
-        above(node)
+        _add_bounds(bounds, lattice, node)
     return bounds
+
+
+def _add_bounds(
+    bounds: dict[Node, frozenset[Node]], lattice: dict[Node, tuple[Node, ...]], node: Node
+) -> frozenset[Node]:
+    """The node and all above it, after adding them to `bounds`."""
+    if node not in bounds:
+        bounds[node] = frozenset({node}).union(*(_add_bounds(bounds, lattice, higher) for higher in lattice[node]))
+    return bounds[node]
 
 
 def _node(dtype: Dtype, weak: bool) -> Node:

@@ -74,8 +74,8 @@ class AbstractRef:
             self.kind if kind is None else kind,
         )
 
-    def str_short(self, short_dtypes: bool = True) -> str:
-        """``Ref{f32[3]}``."""
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """``Ref{float32[3]}``, or ``Ref{f32[3]}`` with `short_dtypes`."""
         return f"Ref{{{self.inner_aval.strong().str_short(short_dtypes)}}}"
 
     def __eq__(self, other: object) -> bool:

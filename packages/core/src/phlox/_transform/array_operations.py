@@ -13,6 +13,7 @@ import numpy as np
 
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
+from .._ir.dimensions import is_symbolic
 from .._ir.primitive import Primitive, primitive
 from .._trace.trace import typeof
 from .sharding_types import reshard_like
@@ -38,6 +39,9 @@ def zero_tangent(primal: Any) -> Zero:
 def zeros(aval: ShapedArray) -> Any:
     """An array of zeros of this type; for float0 a NumPy array, because devices have no such dtype."""
     if aval.dtype == dtypes.float0:
+        # NumPy's arrays have no symbolic lengths.
+        if any(map(is_symbolic, aval.shape)):
+            return broadcast_to(np.zeros((), dtypes.float0), aval.shape)
         return np.zeros(aval.shape, dtypes.float0)
     if dtypes.is_extended(aval.dtype):
         return broadcast_to(aval.dtype.zero(), aval.shape)

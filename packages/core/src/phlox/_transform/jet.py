@@ -231,13 +231,17 @@ def _total(terms: Sequence[Any]) -> Any:
 
 
 def jet(
-    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], series: Sequence[Sequence[Any]], order: int
+    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], series: Sequence[Sequence[Any] | None], order: int
 ) -> tuple[list[Any], list[list[Any]]]:
-    """The outputs of flat `fun` and their coefficients 1 … `order`, for arguments that are polynomials."""
+    """The outputs of flat `fun` and their coefficients 1 … `order`, for arguments that are polynomials, or constants
+    where the series is None."""
     trace = JetTrace(order)
 
+    def argument(primal: Any, coefficients: Sequence[Any] | None) -> Any:
+        return primal if coefficients is None else JetTracer(trace, primal, lambda k: coefficients[k - 1])
+
     def run() -> tuple[list[Any], list[list[Any]]]:
-        outs = fun(*[JetTracer(trace, p, lambda k, cs=cs: cs[k - 1]) for p, cs in zip(primals, series, strict=True)])  # type: ignore[misc]
+        outs = fun(*map(argument, primals, series))
         values = [trace.coefficient(out, 0) for out in outs]
         return values, [[trace.coefficient(out, k) for k in range(1, order + 1)] for out in outs]
 

@@ -11,6 +11,8 @@ from .text import Function
 
 def platform_of(f: Function) -> str:
     """The platform that the module is compiled for, by the name that users give: "cpu", "cuda", "tpu"."""
+    if f.module.platform is not None:
+        return f.module.platform
     device = f.module.devices[0]
     name = default_backend() if device is None else device.platform
     # XLA's client for CUDA calls its platform "gpu".
@@ -18,8 +20,8 @@ def platform_of(f: Function) -> str:
 
 
 def cpu_only(f: Function) -> bool:
-    """Whether the program runs on CPUs and nowhere else."""
-    return not f.module.portable and platform_of(f) == "cpu"
+    """Whether the program runs on the CPUs of this process and nowhere else."""
+    return f.module.platform is None and platform_of(f) == "cpu"
 
 
 @functools.cache

@@ -377,15 +377,15 @@ def lower(
     results: Sequence[str] = (),
     in_shardings: Sequence[Sharding | None] | None = None,
     out_shardings: Sequence[Sharding | None] | None = None,
-    portable: bool = False,
+    platform: str | None = None,
     repeatable: bool = False,
 ) -> Lowering:
     """Lowers `jaxpr` for arguments (constants first) with these placements.
 
     `donated` are the indices of the arguments whose buffers outputs may reuse; `results` are the names of the outputs.
-    `in_shardings` and `out_shardings` are the required shardings of arguments and outputs. In a `portable` text
-    operations such as `sort` have the form that is good on all platforms. A call of a `repeatable` program with the
-    arguments of an earlier call counts as no second use of a PRNG key.
+    `in_shardings` and `out_shardings` are the required shardings of arguments and outputs. A text for other processes
+    is written for a `platform`, whichever this process has. A call of a `repeatable` program with the arguments of an
+    earlier call counts as no second use of a PRNG key.
     """
     assignment = assign_devices(
         placements, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings, out_shardings=out_shardings
@@ -400,7 +400,7 @@ def lower(
     if may_rerun():
         donated = frozenset()
     write = functools.partial(
-        module_text, jaxpr, name, assignment, placements, donated, results, out_shardings, portable
+        module_text, jaxpr, name, assignment, placements, donated, results, out_shardings, platform
     )
     with timed(LOWER, "lowering of jit(%s)", name):
         # The text without locations comes first: it is what caches look up, and often the only one that is needed.
@@ -513,7 +513,7 @@ def module_text(
     donated: frozenset[int] = frozenset(),
     results: Sequence[str] = (),
     out_shardings: Sequence[Sharding | None] | None = None,
-    portable: bool = False,
+    platform: str | None = None,
     *,
     locations: bool = False,
 ) -> tuple[str, Module]:
@@ -526,7 +526,7 @@ def module_text(
     shardy = assignment.mesh is not None and all(
         isinstance(s, NamedSharding) and s.mesh.is_equivalent_to(assignment.mesh) for s in requirements
     )
-    module = Module(assignment.devices, shardy or len(assignment.devices) == 1, assignment.mesh, locations, portable)
+    module = Module(assignment.devices, shardy or len(assignment.devices) == 1, assignment.mesh, locations, platform)
     arguments = []
     for i, (placement, sharding) in enumerate(zip(placements, assignment.shardings, strict=True)):
         # "May reuse this buffer": XLA pairs donated arguments with results by itself.

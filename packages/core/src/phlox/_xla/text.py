@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from operator import index
 from typing import Any
@@ -43,8 +44,9 @@ class Number(Value):
     __slots__ = ("_function", "_name", "value")
 
     def __init__(self, function: Function, value: Any, aval: ShapedArray):
+        # The function refers to its numbers, and would be garbage that only a collection finds.
+        self._function = weakref.ref(function)
         # The name is None until a line refers to the number.
-        self._function = function
         self._name: str | None = None
         self.value = value
         self.aval = aval
@@ -53,7 +55,9 @@ class Number(Value):
     def name(self) -> str:  # type: ignore[override]
         if self._name is None:
             # The line is added at the end of the function as it is now: reading a name is what decides its place.
-            self._name = self._function.constant(self.value, self.aval).name
+            function = self._function()
+            assert function is not None
+            self._name = function.constant(self.value, self.aval).name
         return self._name
 
 
@@ -108,8 +112,8 @@ class Module:
       callbacks: Python functions that the program calls, by index.
       references: objects that the text refers to by address, and that must therefore stay alive.
       known: symbols of functions, and other values that rules cache for this module.
-      portable: whether the program may run on other platforms than that of `devices`, so that rules write the form that
-        is good on all of them.
+      platform: the platform that a program for other processes is written for, in the form that all versions of jaxlib
+        can read; None for the platform of `devices`.
       inputs: the arguments of the program, which are in memory, and of its functions where the first call passes these.
       main: the Jaxpr of the program.
       locations: whether lines have locations: name scopes and source lines, which profiles show. The text that is the
@@ -134,7 +138,7 @@ class Module:
         "mesh_of_arguments",
         "meshes",
         "names",
-        "portable",
+        "platform",
         "positions",
         "references",
         "shardy",
@@ -147,14 +151,14 @@ class Module:
         shardy: bool = True,
         mesh: Any = None,
         locations: bool = False,
-        portable: bool = False,
+        platform: str | None = None,
     ) -> None:
         self.devices = devices
         self.shardy = shardy
         self.mesh_of_arguments = mesh
         self.explicit = len(devices) > 1 and any_specs()
         self.locations = locations
-        self.portable = portable
+        self.platform = platform
         self.main: Any = None
         self.may_know_nan = False
         self.compared_values: frozenset[Any] = frozenset()
@@ -260,6 +264,7 @@ class Function:
     """
 
     __slots__ = (
+        "__weakref__",
         "auto",
         "axes",
         "counter",
@@ -316,6 +321,11 @@ class Function:
     def line(self, text: str) -> None:
         """Adds one line."""
         self.lines.append(self.indent + text)
+
+    def label_inside(self, *names: str) -> tuple[str, ...]:
+        """The label of lines that are in further scopes."""
+        # scope_text first: wrappers such as vmap(...) apply to the users' names, and must not wrap `names`.
+        return tuple(filter(None, [scope_text(self.label), *names]))
 
     def locate(self, *names: str) -> None:
         """Adds a location, made of `names` and the source line, to all lines that have none yet."""
@@ -504,8 +514,7 @@ class Function:
 
         `names` are added to the name scopes of the lines inside.
         """
-        # scope_text first: wrappers such as vmap(...) apply to the users' names, and must not wrap `names`.
-        label = tuple(filter(None, [scope_text(self.label), *names])) if names else self.label
+        label = self.label_inside(*names) if names else self.label
         # The counter is shared with the region: names in MLIR are visible in inner regions, and must not repeat.
         inner = Function(self.module, self.axes, self.counter, self.indent + "  ", label, self.auto)
         arguments = [Value(inner.fresh(), aval) for aval in in_avals]

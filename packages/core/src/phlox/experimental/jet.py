@@ -22,7 +22,7 @@ from .._trace.trace import typeof
 from .._transform.jet import jet as jet_flat
 from ..typing import ArrayLike
 
-__all__ = ["fact", "jet", "jet2"]
+__all__ = ["fact", "jet", "jet2", "zero_series"]
 
 
 @user_call
@@ -40,7 +40,7 @@ def jet(
 
     Args:
       fun: function of arrays.
-      primals: the arguments at t = 0, arrays of a floating dtype.
+      primals: the arguments at t = 0, arrays of a floating dtype, or bools, which are constants.
       series: for each argument a sequence of its derivatives in t at 0: the first, the second, and so on. All sequences
         have the same length, which is the order of the result.
       factorial_scaled: False if the k-th term is the derivative divided by k!, which is the polynomial coefficient;
@@ -76,7 +76,9 @@ def jet(
     # The k-th derivative is k! times the coefficient of the polynomial.
     scales = [1 / math.factorial(k) if factorial_scaled else 1.0 for k in range(1, order + 1)]
     in_coefficients = [
-        [_term(x, aval, name, k, scale) for k, (x, scale) in enumerate(zip(terms, scales, strict=True), 1)]
+        None
+        if aval.dtype == dtypes.bool_
+        else [_term(x, aval, name, k, scale) for k, (x, scale) in enumerate(zip(terms, scales, strict=True), 1)]
         for terms, aval, name in zip(series, avals, names, strict=True)
     ]
     flat = FlatFunction(fun, in_tree)
@@ -89,6 +91,8 @@ def jet(
 
 
 jet2 = partial(jet, factorial_scaled=False)
+#: JAX's mark of a series of zeros; `jet` returns zeros in its place
+zero_series = object()
 
 
 def fact(n: int) -> float:

@@ -173,7 +173,7 @@ def _backward(func: Any, rtol: float, atol: float, mxstep: float, hmax: float, r
     def from_time(carry: Any, i: Any) -> tuple[Any, Any]:
         y_bar, t0_bar, args_bar = carry
         # Moving the end time by dt moves the solution there by f dt.
-        t_bar = jnp.dot(func(ys[i], ts[i], *args), g[i])
+        t_bar = jnp.real(jnp.dot(func(ys[i], ts[i], *args), g[i])).astype(ts.dtype)
         t0_bar = t0_bar - t_bar
         times = jnp.array([-ts[i], -ts[i - 1]])
         start = (ys[i], y_bar, t0_bar, args_bar)

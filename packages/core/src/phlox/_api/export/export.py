@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import Effects
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, prune, with_literals
-from ..._ops.control.exported import ExportedProgram, call_exported
+from ..._ops.control.exported import ExportedProgram, call_exported, check_platform
 from ..._ops.host.ffi import FfiEffect
 from ..._xla import analysis as inspection, devices
 from ..._xla.array import physical
@@ -33,7 +33,7 @@ from ..._xla.sharding import NamedSharding
 from ..derivatives.custom import custom_vjp
 from ..derivatives.differentiate import vjp
 from ..jit.jit import jit
-from ..jit.programs import constrained, struct_of
+from ..jit.programs import ShapeDtypeStruct, constrained, struct_of
 from ..jit.stages import Traced, Wrapped
 from .polymorphic import PolymorphicProgram, for_other_processes, leaf_paths, scope_of
 from .shardings import Shardings, over_mesh, shardings_of
@@ -93,7 +93,7 @@ class Exported:
       out_tree, out_avals: the treedef of the result, and the types of its leaves.
       platforms: the platforms it may run on.
       nr_devices: how many devices it runs on.
-      mlir_module_serialized: the program, in StableHLO's portable form; empty if it is `polymorphic`.
+      programs: the program for each platform, in StableHLO's portable form; empty if it is `polymorphic`.
       module_kept_var_idx: indices of the leaves that the program reads.
       calling_convention_version: version of the program's calling convention; see `phlox.export`.
       disabled_safety_checks: checks that are skipped.
@@ -111,7 +111,7 @@ class Exported:
     out_avals: tuple[ShapedArray, ...]
     platforms: tuple[str, ...]
     disabled_safety_checks: tuple[DisabledSafetyCheck, ...]
-    mlir_module_serialized: bytes
+    programs: Mapping[str, bytes]
     module_kept_var_idx: tuple[int, ...]
     # A function, as the derivative is exported only when somebody asks for it.
     _get_vjp: Callable[[Exported], Exported] | None
@@ -124,6 +124,12 @@ class Exported:
     unordered_effects: tuple[Any, ...] = ()
     uses_global_constants: bool = False
     polymorphic: PolymorphicProgram | None = None
+
+    @property
+    def mlir_module_serialized(self) -> bytes:
+        """The program for the platform of this process, or else for the first one; empty if it is `polymorphic`."""
+        first = self.programs.get(self.platforms[0], b"")
+        return self.programs.get(default_export_platform(), first)
 
     @property
     def in_shardings_hlo(self) -> tuple[None, ...]:
@@ -240,19 +246,18 @@ class Exported:
         >>> float(exported.call(3.0))
         6.0
         """
-        platform = default_export_platform()
-        if platform not in self.platforms and DisabledSafetyCheck.platform() not in self.disabled_safety_checks:
-            raise DeviceError(
-                f"the function {self.fun_name} was exported for {', '.join(self.platforms)}, and runs on {platform}",
-                instead=f"export(f, platforms=({', '.join(map(repr, [*self.platforms, platform]))}))",
-            )
+        # The platform of one program for numbers is known where it is lowered.
+        if self.polymorphic is not None and not self._any_platform:
+            check_platform(self.fun_name, self.platforms, default_export_platform())
         if (count := devices.device_count()) < self.nr_devices:
             raise DeviceError(
-                f"the function {self.fun_name} was exported for {self.nr_devices} devices, and there are {count}",
+                f"Function {self.fun_name} was exported for {self.nr_devices} devices, and there are {count}",
                 instead="export it over a smaller mesh, or run it where there are more devices",
             )
         leaves, tree = flatten((args, kwargs))
-        what = f"the exported function {self.fun_name} got arguments of another structure"
+        what = (
+            f"The invocation args and kwargs must have the same pytree structure as when {self.fun_name} was exported"
+        )
         pytree.check_same(self.in_tree, tree, what)
         return self.out_tree.unflatten(self._flat_call(*leaves))
 
@@ -280,13 +285,19 @@ class Exported:
     def _embedded(self) -> Callable[..., list[Any]]:
         program = ExportedProgram(
             self.fun_name,
-            self.mlir_module_serialized,
+            self.programs,
+            self._any_platform,
+            leaf_paths(self.in_tree),
             self.in_avals,
             self.out_avals,
             self.module_kept_var_idx,
             frozenset(self.unordered_effects),
         )
         return functools.partial(call_exported.bind, exported=program)
+
+    @property
+    def _any_platform(self) -> bool:
+        return DisabledSafetyCheck.platform() in self.disabled_safety_checks
 
     def _over_devices(self, run: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
         """`run`, with arguments and results split as they were when it was exported."""
@@ -342,7 +353,7 @@ def export(
     Raises:
       ExportError: in a call, when `fun_jit` calls Python, or foreign functions that are not known to be stable.
       OptionError: `fun_jit` is not jitted, or `platforms` is empty.
-      UnsupportedError: `_override_lowering_rules` is given.
+      UnsupportedError: `_override_lowering_rules` is given, or one of `platforms` lacks an operation.
 
     >>> exported = export(phlox.jit(lambda x: jnp.sin(x) * 2))(phlox.ShapeDtypeStruct((3,), "float32"))
     >>> again = phlox.export.deserialize(exported.serialize(vjp_order=1))
@@ -350,7 +361,9 @@ def export(
     Array([2., 2., 2.], dtype=float32)
     """
     if not isinstance(fun_jit, Wrapped):
-        raise OptionError(f"export takes a jitted function, got {fun_jit!r}", instead="export(phlox.jit(f))")
+        raise OptionError(
+            f"Function to be exported must be the result of `jit`, got {fun_jit!r}", instead="export(phlox.jit(f))"
+        )
     if _override_lowering_rules is not None:
         raise UnsupportedError("export: _override_lowering_rules", instead="primitives with the lower rules you want")
     targets = (default_export_platform(),) if platforms is None else tuple(map(_canonical, platforms))
@@ -373,6 +386,8 @@ def _export(
 ) -> Exported:
     # A function with `sizes` (sized_jit.py) is traced for all sizes up to a bucket; its arguments are padded to that.
     trace = getattr(fun_jit, "_trace_for_export", None)
+    # Before tracing, in which lengths of two scopes are only said to be different.
+    scope_of([x for x in flatten((args, kwargs))[0] if isinstance(x, ShapeDtypeStruct)])
     traced = fun_jit.trace(*args, **kwargs) if trace is None else trace(*args, **kwargs)
     shardings = shardings_of(traced)
     if shardings.devices > 1 or scope_of(traced.jaxpr.in_avals) is not None:
@@ -381,10 +396,11 @@ def _export(
     _check_effects(traced.fun_name, program.effects)
     used_indices = tuple(i for i, u in enumerate(used) if u)
     invars = [program.invars[i] for i in used_indices]
-    with config.scope(device_context=None):  # a mesh for new arrays says nothing about the program
-        lowering = lower(program.replace(invars=invars), traced.fun_name, [v.aval for v in invars], portable=True)
+    program = program.replace(invars=invars)
+    texts = {platform: _text(program, traced.fun_name, platform) for platform in platforms}
     # The text tells which foreign functions are called, also in inner programs.
-    _check_targets(traced.fun_name, lowering.text, checks)
+    for text in dict.fromkeys(texts.values()):
+        _check_targets(traced.fun_name, text, checks)
     in_avals = tuple(v.aval for v in traced.jaxpr.jaxpr.invars)
     out_avals = tuple(v.aval for v in traced.jaxpr.jaxpr.outvars)
     return Exported(
@@ -395,7 +411,7 @@ def _export(
         out_avals,
         platforms,
         checks,
-        inspection.portable(lowering.text),
+        {platform: inspection.portable(text) for platform, text in texts.items()},
         used_indices,
         # The trace is held for the derivative, which is traced only when it is asked for.
         lambda exported: _export_vjp(traced, shardings, exported),
@@ -403,6 +419,12 @@ def _export(
         _in_named_shardings=shardings.arguments,
         _out_named_shardings=shardings.results,
     )
+
+
+def _text(program: Jaxpr, name: str, platform: str) -> str:
+    """The program for a platform, which this process may lack."""
+    with config.scope(device_context=None):  # a mesh for new arrays says nothing about the program
+        return lower(program, name, [v.aval for v in program.invars], platform=platform).text
 
 
 def _export_polymorphic(
@@ -426,7 +448,7 @@ def _export_polymorphic(
         tuple(closed.out_avals),
         platforms,
         checks,
-        b"",
+        {},
         # All leaves are kept, as the symbolic lengths are read from them.
         tuple(range(len(closed.in_avals))),
         lambda exported: _export_vjp(traced, shardings, exported),

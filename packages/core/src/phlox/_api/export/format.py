@@ -3,8 +3,9 @@
     phlox.export 4\\n        magic string with the version of the format
     checksum                SHA-256 of all other bytes, 32 bytes
     {...}\\n                 one line of JSON: {"functions": [f, f's vjp, the vjp of that, …]}
-    programs                the bytes of each function's program, concatenated; the field "size" has the length of each;
-                            for symbolic shapes and several devices those of JSON, see `program_format.py`
+    programs                the bytes of each function's programs, concatenated; the field "size" has the length of all
+                            of them, "parts" the start and the end of that for each platform (if absent, there is one
+                            program); for symbolic shapes and several devices JSON, see `program_format.py`
 
 A function in JSON has the fields of `Exported` by name. A type is [dtype, shape, weak type]. A treedef is "*" for a
 leaf, null for None, {"tuple": [...]}, {"list": [...]}, {"dict": [[key, ...], [child, ...]]}, and for classes registered
@@ -179,7 +180,7 @@ def _checksum(content: bytes) -> bytes:
 def _program_as_bytes(f: Exported) -> bytes:
     program = f.polymorphic
     if program is None:
-        return f.mlir_module_serialized
+        return b"".join(dict.fromkeys(f.programs.values()))
     return json.dumps(program_as_json(program.closed, program.scope)).encode()
 
 
@@ -200,8 +201,20 @@ def _function_as_json(f: Exported, size: int) -> dict[str, Any]:
         "in_shardings": [sharding_as_json(s) for s in f._in_named_shardings],
         "out_shardings": [sharding_as_json(s) for s in f._out_named_shardings],
         "padded": f.polymorphic is not None and f.polymorphic.is_padded,
+        "parts": _parts(f),
         "size": size,
     }
+
+
+def _parts(f: Exported) -> dict[str, tuple[int, int]]:
+    """The start and the end of the program for each platform, in the bytes of all programs."""
+    spans: dict[bytes, tuple[int, int]] = {}
+    start = 0
+    # Most programs are the same for all platforms.
+    for program in dict.fromkeys(f.programs.values()):
+        spans[program] = (start, start + len(program))
+        start += len(program)
+    return {platform: spans[program] for platform, program in f.programs.items()}
 
 
 def _tree_as_json(tree: PyTreeDef) -> Any:
@@ -308,6 +321,7 @@ def _function_from_json(fields: dict[str, Any], program: bytes, derivative: Expo
         closed = program_from_json(written, scope)
         arg_names, is_padded = leaf_paths(in_tree), fields.get("padded", False)
         polymorphic = PolymorphicProgram(fields["fun_name"], closed, in_avals, out_avals, arg_names, is_padded)
+    parts = fields.get("parts") or dict.fromkeys(fields["platforms"], (0, len(program)))
     return Exported(
         fields["fun_name"],
         in_tree,
@@ -316,7 +330,7 @@ def _function_from_json(fields: dict[str, Any], program: bytes, derivative: Expo
         out_avals,
         tuple(fields["platforms"]),
         tuple(DisabledSafetyCheck(check) for check in fields["disabled_safety_checks"]),
-        b"" if polymorphic is not None else program,
+        {} if polymorphic is not None else {name: program[start:end] for name, (start, end) in parts.items()},
         tuple(fields["module_kept_var_idx"]),
         None if derivative is None else lambda _: derivative,
         fields["nr_devices"],

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._base import pytree
-from ..._base.errors import DtypeError, ExportError, OptionError, ShapeError
+from ..._base.errors import ExportError, InconclusiveDimensionOperation, OptionError, ShapeError
 from ..._base.pytree import PyTreeDef
 from ..._ir.avals import ShapedArray
 from ..._ir.bounds import bounds
@@ -20,6 +20,7 @@ from ..._ir.dimensions import SymbolicDim, SymbolicScope, evaluated, is_symbolic
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
 from ..._ir.substitution import program_for
 from ..._ops.control.call import call, jit_p
+from ..._ops.control.exported import check_argument
 from ..._ops.control.padded_call import call_padded
 from ..._ops.random.generators import Impl
 from ..._trace.trace import typeof
@@ -27,6 +28,10 @@ from ..._xla.array import physical, put
 from ..._xla.host_values import as_array
 from ..._xla.mesh import Mesh
 from ..jit.caches import clear_if_full
+from ..jit.programs import ShapeDtypeStruct
+
+_SPECIFICATION = "Input shapes do not match the polymorphic shapes specification"
+_CONSTRAINT = "Input shapes do not match the symbolic shape constraint"
 
 
 def leaf_paths(tree: PyTreeDef) -> list[str]:
@@ -36,14 +41,14 @@ def leaf_paths(tree: PyTreeDef) -> list[str]:
     return [("args", "kwargs")[path[0].idx] + pytree.keystr(path[1:]) for path in paths]
 
 
-def scope_of(avals: Sequence[ShapedArray]) -> SymbolicScope | None:
+def scope_of(avals: Sequence[ShapedArray | ShapeDtypeStruct]) -> SymbolicScope | None:
     """The scope of the symbolic dimensions in these types; None if there are none. Raises if there are several."""
     dims = [n for aval in avals for n in aval.shape if is_symbolic(n)]
     for other in dims:
         # Lengths of two scopes cannot be compared, as the same name may mean two lengths.
         if other.scope is not dims[0].scope:
             raise OptionError(
-                f"the symbolic dimensions {dims[0]} and {other} belong to different scopes",
+                f"Invalid mixing of symbolic scopes: {dims[0]} and {other} belong to different ones",
                 instead="symbolic_shape(..., scope=...) with one SymbolicScope for both",
             )
     return dims[0].scope if dims else None
@@ -79,18 +84,7 @@ class PolymorphicProgram:
     def __call__(self, *leaves: Any) -> list[Any]:
         avals = [typeof(x) for x in leaves]
         for expected, got, name in zip(self.in_avals, avals, self.arg_names, strict=True):
-            if expected.dtype != got.dtype:
-                raise DtypeError(
-                    f"{name} of the exported function {self.name} has type {got.short}, and it was exported for "
-                    f"{expected.short}",
-                    instead=f"x.astype({expected.dtype})",
-                )
-            if expected.ndim != got.ndim or (self.scope is None and expected.shape != got.shape):
-                raise ShapeError(
-                    f"{name} of the exported function {self.name} has type {got.short}, and it was exported for "
-                    f"{expected.short}",
-                    shapes=[expected.shape, got.shape],
-                )
+            check_argument(self.name, name, expected, got)
         values = self._solved([aval.shape for aval in avals])
         # Sorted, since the order of the names depends on the arguments.
         key = tuple(sorted(values.items()))
@@ -132,58 +126,71 @@ class PolymorphicProgram:
     def _solved(self, shapes: Sequence[Sequence[Any]]) -> dict[str, Any]:
         equations = self._equations(shapes)
         values: dict[str, Any] = {}
+        origins: list[str] = []
         # Each turn finds one name; a name may need others that were found before.
         while equation := next((s for s in equations if _unknown(s[0], set(values)) is not None), None):
             dim, n, where = equation
             name = _unknown(dim, set(values))
             assert name is not None
-            values[name] = self._value(name, evaluated(dim, values), n, where)
+            values[name] = self._value(name, evaluated(dim, values), n, where, origins)
+            origins.append(f"'{name}' = {values[name]} from specification '{dim}' for dimension {where} (= {n})")
+            problem = f"{_SPECIFICATION}. Expected value >= 1 for dimension variable '{name}'"
+            self._check_not_negative(values[name] - 1, problem, origins)
         # Then all lengths are compared, also those that determined nothing.
         for dim, n, where in equations:
             if evaluated(dim, values) != n:
                 raise self._refused(
-                    f"Found inconsistency between dimension size {where} (= {n}) and the specification '{dim}' "
-                    f"(= {evaluated(dim, values)})"
+                    f"{_SPECIFICATION}. Found inconsistency between dimension size {where} (= {n}) and the "
+                    f"specification '{dim}' (= {evaluated(dim, values)})",
+                    origins,
                 )
-        self._check_constraints(values)
+        self._check_constraints(values, origins)
         return values
 
-    def _check_constraints(self, values: dict[str, Any]) -> None:
+    def _check_constraints(self, values: dict[str, Any], origins: Sequence[str]) -> None:
         scope = self.scope
         if scope is None:
             return
         for fact in scope.not_negative:
-            least = evaluated(fact, values)
-            # In another exported function this is a comparison of symbolic lengths, which may raise.
-            if not least >= 0:
-                raise self._refused(f"The constraint '{fact} >= 0' does not hold")
+            self._check_not_negative(evaluated(fact, values), f"{_CONSTRAINT} {fact} >= 0", origins)
         for term, right in scope.equal.items():
             left = SymbolicDim({term: 1}, scope)
             # A name that equals something else occurs in no type, and has no value.
             if names_in(left) <= set(values) and evaluated(left, values) != evaluated(right, values):
-                raise self._refused(f"The constraint '{left} == {right}' does not hold")
+                raise self._refused(f"{_CONSTRAINT} {left} == {right}", origins)
 
-    def _value(self, name: str, dim: Any, n: Any, where: str) -> Any:
+    def _value(self, name: str, dim: Any, n: Any, where: str, origins: Sequence[str]) -> Any:
         """The value of `name`, the only one in ``dim == n``."""
         term = ((name, 1),)
         factor = dim.terms[term]
         # The value is n, less the rest of the dimension, divided by the factor.
         value, rest = divmod(n - (dim - factor * variable(name, dim.scope)), factor)
         if rest != 0:
-            raise self._refused(f"Division had remainder {rest} when computing the value of '{name}' from {where}")
-        # As in JAX, the length of an axis that has a name is at least 1. A symbolic value that may be less raises here.
-        if not value >= 1:
             raise self._refused(
-                f"Expected value >= 1 for dimension variable '{name}', which {where} (= {n}) makes {value}"
+                f"{_SPECIFICATION}. Division had remainder {rest} when computing the value of '{name}' from {where}",
+                origins,
             )
         return value
 
-    def _refused(self, problem: str) -> ShapeError:
-        specified = ", ".join(f"{p}: {aval.short}" for p, aval in zip(self.arg_names, self.in_avals, strict=True))
+    def _check_not_negative(self, difference: Any, problem: str, origins: Sequence[str]) -> None:
+        """Raises unless the difference of two lengths is at least 0, for all lengths that it may depend on."""
+        try:
+            holds, instead = difference >= 0, ""
+        # In another exported function, the lengths may be symbolic.
+        except InconclusiveDimensionOperation as error:
+            holds, instead = False, error.instead
+        if not holds:
+            raise self._refused(problem, origins, instead)
+
+    def _refused(self, problem: str, origins: Sequence[str], instead: str = "") -> ShapeError:
+        """The error for shapes that do not fit. `origins` tells where the values of the names come from."""
+        shapes = [aval.shape for aval in self.in_avals]
+        specified = ", ".join(f"{name}.shape = {shape}" for name, shape in zip(self.arg_names, shapes, strict=True))
         return ShapeError(
-            f"Input shapes do not match the polymorphic shapes specification. {problem}. The exported function "
-            f"{self.name} takes {specified}",
-            shapes=[aval.shape for aval in self.in_avals],
+            f"{problem}. Using the following polymorphic shapes specifications: {specified}. Obtained dimension "
+            f"variables: {', '.join(origins)}",
+            instead=instead,
+            shapes=shapes,
         )
 
 

@@ -20,6 +20,7 @@ from ..._base.monitoring import TRACE, on, timed
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import typeof_value
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, contains, hoist_consts
+from ..._operands.checks import array_like
 from ..._ops.control.call import jit_p
 from ..._trace.axes import axis_env
 from ..._trace.leaks import no_leaks, when_ended
@@ -264,8 +265,13 @@ class JitFunction:
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
         """The call with these arguments."""
         if not self.has_static:
-            return BoundCall(self.fun, args, kwargs)
-        return bind(self.fun, self.options, self.parameters.label, args, kwargs, self._is_ours)
+            call = BoundCall(self.fun, args, kwargs)
+        else:
+            call = bind(self.fun, self.options, self.parameters.label, args, kwargs, self._is_ours)
+        # Functions of phlox take objects with a method `__jax_array__`, as those of JAX do.
+        if self._is_ours:
+            call.leaves = [array_like(x) for x in call.leaves]
+        return call
 
     def _bound_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
         """The call with these arguments, and the keys of its leaves."""

@@ -28,11 +28,14 @@ def attribute(name: str, value: Any) -> str:
         return quoted(value)
     if isinstance(value, int):
         return f"{value} : i64"
+    if isinstance(value, np.generic):
+        text = number(value, value.dtype)
+        return text if value.dtype == bool else f"{text} : {element_text(value.dtype)}"
     if isinstance(value, float):
-        return f"{number(value, np.float32)} : f32"
+        return f"{number(value, np.float64)} : f64"
     if isinstance(value, np.dtype | type):
-        return shaped((), np.dtype(value)).text.removeprefix("tensor<").removesuffix(">")
-    if isinstance(value, np.ndarray | np.generic):
+        return element_text(np.dtype(value))
+    if isinstance(value, np.ndarray):
         aval = shaped(value.shape, value.dtype)
         return f"{dense(value, aval)} : {aval.text}"
     if isinstance(value, tuple | list):
@@ -40,6 +43,11 @@ def attribute(name: str, value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key} = {attribute(name, item)}' for key, item in value.items())}}}"
     raise ArgumentError(f"composite: the attribute {name}={value!r} of type {type(value).__name__} cannot be written")
+
+
+def element_text(dtype: np.dtype) -> str:
+    """An element type as MLIR writes it."""
+    return shaped((), dtype).text.removeprefix("tensor<").removesuffix(">")
 
 
 def _composite_lower(

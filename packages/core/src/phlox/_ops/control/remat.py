@@ -54,7 +54,10 @@ def _remat_lower(
         # Without a barrier common subexpression elimination would reuse, and so store, the values of the first half.
         outs = iter(f.barrier(guarded))
         args = tuple(next(outs) if flag else x for x, flag in zip(args, flags, strict=True))
-    return lower_jaxpr(f, jaxpr.jaxpr, args)
+    around, f.label = f.label, f.label_inside("checkpoint")
+    results = lower_jaxpr(f, jaxpr.jaxpr, args)
+    f.label = around
+    return results
 
 
 def _remat_rebuild(

@@ -115,20 +115,20 @@ def _select_lower(f: Function, which: Value, *cases: Value) -> Value:
     shape = cases[0].aval.shape
     if which.aval.ndim < len(shape) and which.aval.ndim:
         which = f.broadcast(which, shape, range(which.aval.ndim))  # extended dtypes have trailing axes in memory
+    return _choose(f, which, cases, 0, len(cases))
 
+
+def _choose(f: Function, which: Value, cases: Sequence[Value], lo: int, hi: int) -> Value:
+    """Selects one of cases[lo:hi] by bisection."""
     # StableHLO's `select` has two cases. A balanced tree of them makes any index valid: one below 0 takes the first
     # case, one beyond the end the last, as in JAX.
-    def choose(lo: int, hi: int) -> Value:
-        """Selects one of cases[lo:hi] by bisection."""
-        if hi - lo == 1:
-            return cases[lo]
-        middle = (lo + hi) // 2
-        low, high = choose(lo, middle), choose(middle, hi)
-        if which.aval.dtype == dtypes.bool_:
-            return f.select(which, high, low)
-        return f.select(f.compare("LT", which, f.constant(middle, which.aval)), low, high)
-
-    return choose(0, len(cases))
+    if hi - lo == 1:
+        return cases[lo]
+    middle = (lo + hi) // 2
+    low, high = _choose(f, which, cases, lo, middle), _choose(f, which, cases, middle, hi)
+    if which.aval.dtype == dtypes.bool_:
+        return f.select(which, high, low)
+    return f.select(f.compare("LT", which, f.constant(middle, which.aval)), low, high)
 
 
 def _select_transpose(ct: Any, which: Any, *cases: Any) -> list[Any]:

@@ -24,6 +24,10 @@ class _ScalarType(type):
     def __call__(cls, x: Any = 0) -> Any:
         return asarray(x, dtypes.user_dtype(cls.dtype, cls.__name__))
 
+    def __instancecheck__(cls, x: Any) -> bool:
+        # NumPy's numbers of this dtype; an array is an instance of `Array` whatever its dtype.
+        return isinstance(x, cls.dtype.type)
+
     def __eq__(cls, other: object) -> bool:
         if cls is other:
             return True

@@ -26,6 +26,7 @@ from ..._operands.checks import (
     canonical_axis,
     check,
     check_one,
+    declared_dtype,
     integer,
     refuse_complex,
     type_of,
@@ -206,7 +207,13 @@ def full(
 
 def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, device: Any) -> Any:
     a = content_type(a) or a
-    model = a if isinstance(a, ShapedArray) else check_one(function, a)
+    if isinstance(a, ShapedArray):
+        model: Any = a
+    # An array of an object that has a dtype and a shape would be computed in vain.
+    elif (declared := declared_dtype(a)) is not None and hasattr(a, "shape"):
+        model = shaped(as_shape(a.shape, function), declared)
+    else:
+        model = check_one(function, a)
     aval = model if isinstance(model, ShapedArray) else type_of(model)
     out_dtype = dtype_like(a, aval) if dtype is None else dtypes.user_dtype(dtype, function)
     # As in JAX, an array like a ShapeDtypeStruct (whose weak type is for tracing only) is strongly typed, and so is one

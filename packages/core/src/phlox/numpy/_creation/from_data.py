@@ -160,6 +160,8 @@ def _convert(x: Any, dtype: Any) -> Any:
     if dtype is not None and (isinstance(x, _TEXTS) or (isinstance(x, np.ndarray) and x.dtype.kind in "USO")):
         return _parse(x, dtype)
     if isinstance(x, np.ndarray):
+        if x.dtype == dtypes.float0 and dtype is None:
+            return np.array(x)  # devices have no such dtype
         if aval is None:
             raise ArgumentError(
                 f"array: NumPy arrays of dtype {x.dtype} are not supported", instead=array_advice(x), value=x
@@ -245,7 +247,8 @@ def _from_list(x: Any, dtype: Any) -> Any:
     leaves = pytree.tree_leaves(x, is_leaf=lambda v: v is None)
     if not leaves:
         return _from_host(_checked(np.asarray(x), dtype or dtypes.canonical(dtypes.float64)))
-    avals = [typeof_value(array_like(leaf)) for leaf in leaves]
+    arrays = [array_like(leaf) for leaf in leaves]
+    avals = [typeof_value(v) for v in arrays]
     for leaf, aval in zip(leaves, avals, strict=True):
         if leaf is None:
             raise ArgumentError(
@@ -270,7 +273,7 @@ def _from_list(x: Any, dtype: Any) -> Any:
             refuse_complex("array", leaf, dtype)
     if dtype is None:
         dtype, _ = promote(tuple({(a.dtype, a.weak_type) for a in avals if a is not None}))
-    if any(isinstance(leaf, Tracer | Array | SymbolicDim) for leaf in leaves):
+    if any(isinstance(v, Tracer | Array | SymbolicDim) for v in arrays):
         return stack([_convert(array_like(v), dtype) for v in x])
     is_integer = dtypes.kind(dtype) in "iu"
     try:
@@ -312,13 +315,14 @@ def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = No
     Args:
       external_array: an object with ``__dlpack__`` and ``__dlpack_device__``, in memory that the CPU can read.
       device: device or sharding on which the array is placed.
-      copy: True makes a copy of the memory; None and False share it where possible.
+      copy: True makes a copy of the memory; None shares it where possible; False shares it or raises.
 
     Returns:
       An array of the same shape and dtype, 64-bit types becoming 32-bit unless x64 mode is on.
 
     Raises:
-      ArgumentError: the object does not support DLPack, or is in memory that the CPU cannot read.
+      ArgumentError: the object does not support DLPack, or is in memory that the CPU cannot read, or `copy` is False
+        and the memory is not aligned.
 
     >>> from_dlpack(np.arange(3.0, dtype=np.float32))
     Array([0., 1., 2.], dtype=float32)
@@ -340,6 +344,12 @@ def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = No
         return asarray(external_array)
     capsule = external_array.__dlpack__()
     buf, aval = transfer.from_dlpack(capsule, source)
+    if copy is False and aval.size and not _shares_memory(buf, external_array):
+        raise ArgumentError(
+            "from_dlpack: Specified copy=False for an array which requires a copy, as its memory is not aligned to 64 "
+            "bytes",
+            instead="copy=None",
+        )
     if copy:
         buf = transfer.copy(buf, aval, single_device(source))
     # A buffer of 64 bits outside of 64-bit mode
@@ -347,6 +357,15 @@ def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = No
         return asarray(transfer.buffer_to_numpy(buf, aval, single_device(source)))
     out = wrap(buf, aval, placement_for(aval, single_device(source), False))
     return placed(out, device)
+
+
+def _shares_memory(buf: Any, external_array: Any) -> bool:
+    """Whether the buffer is the memory of the array itself."""
+    try:
+        return bool(np.from_dlpack(external_array).ctypes.data == transfer.pointer(buf))
+    # NumPy has no bfloat16 and the like, whose address nothing tells.
+    except (BufferError, RuntimeError):
+        return True
 
 
 def astype(

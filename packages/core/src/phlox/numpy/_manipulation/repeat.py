@@ -12,7 +12,7 @@ from ..._api.jit.jit import jit
 from ..._base.errors import ConcretizationTypeError, DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic, max_dim
-from ..._operands.checks import as_shape, canonical_axis, check, check_one, integer, several, type_of
+from ..._operands.checks import array_like, as_shape, canonical_axis, check, check_one, integer, several, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.reductions.running import cumsum
@@ -177,8 +177,8 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[in
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), type_of(a).shape)
     axes = several(axis)
-    many: Any = shift
-    if isinstance(shift, ArrayBase):
+    many: Any = array_like(shift)
+    if isinstance(many, ArrayBase):
         count = broadcast_shapes(type_of(many).shape, (len(axes),))[-1]
         axes = axes * count if len(axes) == 1 else axes
         for i, by in zip(axes, unstack_rows(broadcast_to(many, (count,))), strict=True):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._api.jit.jit import jit
+from ..._base import pytree
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, AxisError, ShapeError
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, sequence, type_of
@@ -105,9 +106,8 @@ def block(arrays: ArrayLike | list[ArrayLike]) -> Array:
            [1., 1., 1.]], dtype=float32)
     """
     depth = _depth(arrays)
-    leaves: list[Any] = []
-    _collect(arrays, leaves)
-    rank = max(depth, *(type_of(x).ndim for x in leaves))
+    arrays = _checked(arrays)
+    rank = max(depth, *(type_of(x).ndim for x in pytree.tree_leaves(arrays)))
     return _joined(arrays, depth, rank)
 
 
@@ -123,12 +123,8 @@ def _depth(arrays: Any) -> int:
     return 1 + depths.pop()
 
 
-def _collect(arrays: Any, leaves: list[Any]) -> None:
-    if not isinstance(arrays, list):
-        leaves += check("block", arrays)
-        return
-    for part in arrays:
-        _collect(part, leaves)
+def _checked(arrays: Any) -> Any:
+    return [_checked(part) for part in arrays] if isinstance(arrays, list) else check_one("block", arrays)
 
 
 def _joined(arrays: Any, depth: int, rank: int) -> Any:

@@ -353,7 +353,7 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     Array(2, dtype=int32)
     """
     refuse_out("ptp", out)
-    return _range(a, axis=hashable(axis), keepdims=keepdims)
+    return _range(check_one("ptp", a), axis=hashable(axis), keepdims=keepdims)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims"))
