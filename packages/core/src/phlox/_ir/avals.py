@@ -7,6 +7,7 @@ which keeps lookups on the call path cheap. The texts that printing and lowering
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -158,10 +159,7 @@ class ShapedArray:
             return aval
         return aval.with_spec(spec_over(spec.mesh, spec.entries, spec.reductions.cotangent()))
 
-    @property
-    def mat(self) -> Any:
-        """JAX's short name for `manual_axis_type`."""
-        return self.manual_axis_type
+    mat = property(operator.attrgetter("manual_axis_type"))  # JAX's short name
 
     def to_tangent_aval(self) -> ShapedArray:
         """JAX's name for `tangent`."""

@@ -31,7 +31,7 @@ from .placement import (
     sharding_of,
     sharding_of_buffer,
 )
-from .sharding import NamedSharding, Sharding, one_device_in, sharding_of_result, single_device
+from .sharding import NamedSharding, Sharding, one_device_in, single_device
 
 if TYPE_CHECKING:
     from .layout import Format
@@ -189,12 +189,8 @@ class Array(ArrayBase, Exchange, metaclass=_ArrayType):
         """True when the array was placed explicitly, so that computations with it run on its devices."""
         return is_committed(self._placement)
 
-    _committed = committed  # JAX's private name
-
-    @property
-    def _value(self) -> np.ndarray:
-        """The array as a NumPy array: JAX's private name."""
-        return np.asarray(self)
+    # names that are private in JAX
+    _committed, _value = committed, property(np.asarray)
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -332,25 +328,17 @@ def deleted(array: Array, argument: str = "an array") -> errors.DeletedArrayErro
 
 
 def put(
-    x: Any,
-    aval: ShapedArray,
-    sharding: Sharding | None = None,
-    *,
-    committed: bool = False,
-    share: bool = False,
-    is_result: bool = False,
+    x: Any, aval: ShapedArray, sharding: Sharding | None = None, *, committed: bool = False, share: bool = False
 ) -> Array:
     """Copies a NumPy array or scalar `x`, of the physical type of `aval`, to devices with the layout `sharding`.
 
     Without a sharding the array goes to the mesh of the context, or to the default device and is not committed. With
-    `share` its memory may be used. `is_result`: a program could compute `x`, and its sharding is as of that result.
+    `share` its memory may be used.
     """
     if sharding is None:
         mesh = context_mesh()
         committed = mesh is not None
         sharding = single_device(default_device()) if mesh is None else NamedSharding(mesh, PartitionSpec())
-        if is_result and isinstance(sharding, NamedSharding):
-            sharding = sharding_of_result(sharding, aval.ndim)
     placement = placement_for(aval, sharding, committed)
     return wrap(transfer.put_buffer(x, aval.physical, sharding, share), aval_of(placement), placement)
 

@@ -174,9 +174,8 @@ def _physical_params(eqn: JaxprEqn) -> dict[str, Any]:
 def call_function(f: Function, closed: ClosedJaxpr, args: Sequence[Value], name: str) -> list[Value]:
     """Calls a private function that computes `closed`, which has no constants. The module gets the function once."""
     in_order = ordered(closed.jaxpr.effects)
-    avals = [aval.physical for aval in closed.in_avals]
     outs = [aval.physical for aval in closed.out_avals]
-    symbol = _function(f, closed, args, avals, name, in_order)
+    symbol = _function(f, closed, args, name, in_order)
     results = f.call(symbol, [*args, f.order()], [*outs, TOKEN]) if in_order else f.call(symbol, args, outs)
     if f.module.locations:
         # When XLA inlines the call, it prefixes the names inside of the function with this one.
@@ -186,9 +185,7 @@ def call_function(f: Function, closed: ClosedJaxpr, args: Sequence[Value], name:
     return results
 
 
-def _function(
-    f: Function, closed: ClosedJaxpr, args: Sequence[Value], avals: Sequence[ShapedArray], name: str, in_order: bool
-) -> str:
+def _function(f: Function, closed: ClosedJaxpr, args: Sequence[Value], name: str, in_order: bool) -> str:
     """The symbol of the function for `closed`. With ordered effects, its last argument and last result are tokens."""
     module = f.module
     # The axes are part of the key: inside of `shard_map` the same Jaxpr is another function.
@@ -197,7 +194,7 @@ def _function(
     if symbol is None:
         symbol = module.known[key] = module.fresh_name(name)
         inner = Function(module, f.axes, auto=f.auto)
-        inputs = [Value(f"%arg{i}", aval) for i, aval in enumerate(avals)]
+        inputs = [Value(f"%arg{i}", aval.physical) for i, aval in enumerate(closed.in_avals)]
         # Arguments of the program are so in the functions that it calls.
         module.inputs.update(x for x, arg in zip(inputs, args, strict=True) if arg in module.inputs)
         if in_order:

@@ -11,12 +11,14 @@ from .._base import config
 from .._base.interning import Interned
 from .._ir.avals import ShapedArray
 from .mesh import Mesh
+from .partition_spec import PartitionSpec
 from .sharding import (
     NamedSharding,
     NativeSharding,
     Sharding,
     default_sharding,
     interned,
+    sharding_of_result,
     single_device,
     type_with_sharding,
 )
@@ -74,6 +76,12 @@ def context_mesh() -> Mesh | None:
     if type(mesh) is not Mesh or len(mesh.local_devices) != mesh.size:
         return None
     return mesh
+
+
+def result_sharding(ndim: int) -> Sharding | None:
+    """The sharding over the mesh of the context of what a program computes without arguments; None without a mesh."""
+    mesh = context_mesh()
+    return None if mesh is None else sharding_of_result(NamedSharding(mesh, PartitionSpec()), ndim)
 
 
 def aval_of(placement: Placement) -> ShapedArray:

@@ -42,6 +42,7 @@ from ..._transform.sharding_types import reshard_like
 from ..._xla import transfer_guard
 from ..._xla.array import put
 from ..._xla.devices import Device
+from ..._xla.placement import result_sharding
 from ..._xla.sharding import Sharding
 from ...typing import Array, ArrayLike, DTypeLike, Shape
 from .._elementwise.binary import add, divide, multiply, subtract
@@ -75,10 +76,15 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
         return _full_over(device)(value, shape=lengths, dtype=dtype, weak=weak)
     # Only 0 and 1, which need no rounding: XLA rounds other numbers, as it does everywhere.
     if type(value) in (int, float) and value in (0, 1) and _faster_on_host(lengths, dtype):
-        out = put(np.full(lengths, value, dtype), shaped(lengths, dtype, weak), is_result=True)
+        out = _put(np.full(lengths, value, dtype), weak)
     else:
         out = _full(value, shape=lengths, dtype=dtype, weak=weak)
     return placed(out, device)
+
+
+def _put(x: np.ndarray, weak: bool = False) -> Any:
+    """The array with these elements, placed as a program places a result."""
+    return put(x, shaped(x.shape, x.dtype, weak), result_sharding(x.ndim), committed=True)
 
 
 #: The number of elements up to which arrays are copied from the host. Larger ones are computed on their devices.
@@ -399,7 +405,7 @@ def arange(
                 raise dtypes.too_large(end, out_dtype, "arange: ")
     if parts[0] == 0 and parts[2] == 1:
         if _faster_on_host((n,), out_dtype):
-            out = put(np.arange(n).astype(out_dtype), shaped((n,), out_dtype), is_result=True)
+            out = _put(np.arange(n).astype(out_dtype))
         else:
             out = _iota(size=n, dtype=out_dtype)
     else:
@@ -553,7 +559,7 @@ def eye(
     rows, columns = _lengths("eye", (N, N if M is None else M))
     out_dtype, k = _default(dtype, "eye"), _diagonal("eye", k)
     if not isinstance(k, Tracer) and _faster_on_host((rows, columns), out_dtype):
-        out = put(np.eye(rows, columns, k, out_dtype), shaped((rows, columns), out_dtype), is_result=True)
+        out = _put(np.eye(rows, columns, k, out_dtype))
     else:
         out = _diagonal_mask(rows=rows, columns=columns, k=k, dtype=out_dtype, is_below=False)
     return placed(out, device)
