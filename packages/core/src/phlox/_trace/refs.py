@@ -64,7 +64,7 @@ class AbstractRef:
     @property
     def short(self) -> str:
         """``Ref{f32[3]}``, as Jaxprs show it."""
-        return self.str_short()
+        return self.str_short(True)
 
     def update(self, inner_aval: Any = None, memory_space: Any = None, kind: Any = None) -> AbstractRef:
         """A copy with some attributes replaced."""
