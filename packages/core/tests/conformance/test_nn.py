@@ -198,6 +198,16 @@ def test_orthogonal_initializers():
         both(lambda m, make=make: make(m)(m.random.key(2), (3, 2, 2), "int32"), jit=False)
 
 
+def test_orthogonal_initializers_of_half_precision():
+    """jax refuses them, as there are no routines for half precision."""
+    for dtype in ("float16", "bfloat16"):
+        x = phlox.nn.initializers.orthogonal()(phlox.random.key(2), (6, 4), dtype)
+        assert x.dtype == dtype
+        np.testing.assert_allclose(np.float32(x).T @ np.float32(x), np.eye(4), atol=0.02)
+        single = phlox.nn.initializers.orthogonal()(phlox.random.key(2), (6, 4))
+        np.testing.assert_array_equal(x, single.astype(dtype))
+
+
 @pytest.mark.parametrize("name", MADE)
 def test_out_sharding_of_initializers(name):
     def case(m):

@@ -11,7 +11,7 @@ from .._api.jit.jit import jit
 from .._base.errors import OptionError, ShapeError
 from .._ir import dtypes
 from .._operands.checks import as_shape, check, integer, type_of
-from .._operands.promotion import promote_inexact
+from .._operands.promotion import promote_inexact, to_dtype
 from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 from ._keys import check_key
 from ._samplers import _float, normal
@@ -93,10 +93,11 @@ def multivariate_normal(
 
 @functools.partial(jit, static_argnums=(1, 2, 3, 4))
 def _orthogonal(key: Any, n: int, m: int, shape: tuple[int, ...], dtype: Any) -> Any:
-    q, r = jnp.linalg.qr(normal(key, (*shape, max(n, m), min(n, m)), dtype))
+    wide = dtypes.float32 if dtypes.bits(dtype) < 32 else dtype  # there are no routines for narrow floats
+    q, r = jnp.linalg.qr(normal(key, (*shape, max(n, m), min(n, m)), wide))
     # With positive diagonal of R the factor is unique, so that it is uniformly distributed.
     q = q * jnp.expand_dims(jnp.sign(jnp.linalg.diagonal(r)), -2)
-    return q.mT if n < m else q
+    return to_dtype(q.mT if n < m else q, dtype)
 
 
 @takes_out_sharding
@@ -115,7 +116,8 @@ def orthogonal(
       key: one PRNG key, new-style or old-style.
       n, m: numbers of rows and columns; `m` is equal to `n` by default.
       shape: shape of the array of matrices.
-      dtype: floating, float32 by default (float64 in x64 mode); or complex, which gives unitary matrices.
+      dtype: floating, float32 by default (float64 in x64 mode), narrower ones rounded from it; or complex, which gives
+        unitary matrices.
 
     Returns:
       An array of shape ``(*shape, n, m)`` and this dtype.
