@@ -455,6 +455,6 @@ def remainder(x: Formula, y: Formula) -> Formula:
     rest = wide - floor(wide / wide_step) * wide_step
     rest = (rest < 0.0).where(rest + wide_step, rest)
     rest = (rest >= wide_step).where(rest - wide_step, rest)
-    # Between these bounds the float32 quotient in `_reciprocal` is neither infinite nor subnormal.
+    # Other divisors, of which float32 multiples may be infinite or rests subnormal, are left to the operation.
     is_ordinary = (step > 2.0**-100) & (step < 2.0**100) & (size < step * 2.0**28)
     return is_ordinary.where(_signed(_single(rest), x), math.nan)
