@@ -19,19 +19,18 @@ from .._ir.dtypes import ExtendedDtype
 from .._trace.trace import ArrayBase, Tracer, check_index, check_number, check_truth
 from . import memory, transfer
 from .array_exchange import Exchange
-from .devices import Device, client, default_device
+from .devices import Device, client
 from .import_guard import no_jax
-from .partition_spec import PartitionSpec
 from .placement import (
     Placement,
     aval_of,
-    context_mesh,
     is_committed,
     placement_for,
     sharding_of,
     sharding_of_buffer,
+    sharding_of_new,
 )
-from .sharding import NamedSharding, Sharding, one_device_in, single_device
+from .sharding import Sharding, one_device_in
 
 if TYPE_CHECKING:
     from .layout import Format
@@ -336,9 +335,7 @@ def put(
     `share` its memory may be used.
     """
     if sharding is None:
-        mesh = context_mesh()
-        committed = mesh is not None
-        sharding = single_device(default_device()) if mesh is None else NamedSharding(mesh, PartitionSpec())
+        sharding, committed = sharding_of_new()
     placement = placement_for(aval, sharding, committed)
     return wrap(transfer.put_buffer(x, aval.physical, sharding, share), aval_of(placement), placement)
 

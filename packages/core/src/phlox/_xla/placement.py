@@ -10,6 +10,7 @@ from typing import Any
 from .._base import config
 from .._base.interning import Interned
 from .._ir.avals import ShapedArray
+from .devices import default_device
 from .mesh import Mesh
 from .partition_spec import PartitionSpec
 from .sharding import (
@@ -78,10 +79,13 @@ def context_mesh() -> Mesh | None:
     return mesh
 
 
-def result_sharding(ndim: int) -> Sharding | None:
-    """The sharding over the mesh of the context of what a program computes without arguments; None without a mesh."""
+def sharding_of_new(ndim: int = 0) -> tuple[Sharding, bool]:
+    """The sharding of a new array, and whether it is committed: that of the mesh of the context, with an entry for each
+    of `ndim` axes, or else of the default device."""
     mesh = context_mesh()
-    return None if mesh is None else sharding_of_result(NamedSharding(mesh, PartitionSpec()), ndim)
+    if mesh is None:
+        return single_device(default_device()), False
+    return sharding_of_result(NamedSharding(mesh, PartitionSpec()), ndim), True
 
 
 def aval_of(placement: Placement) -> ShapedArray:

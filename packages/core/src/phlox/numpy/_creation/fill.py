@@ -42,7 +42,7 @@ from ..._transform.sharding_types import reshard_like
 from ..._xla import transfer_guard
 from ..._xla.array import put
 from ..._xla.devices import Device
-from ..._xla.placement import result_sharding
+from ..._xla.placement import sharding_of_new
 from ..._xla.sharding import Sharding
 from ...typing import Array, ArrayLike, DTypeLike, Shape
 from .._elementwise.binary import add, divide, multiply, subtract
@@ -84,7 +84,8 @@ def _filled(function: str, shape: Shape, value: Any, dtype: Any, device: Any = N
 
 def _put(x: np.ndarray, weak: bool = False) -> Any:
     """The array with these elements, placed as a program places a result."""
-    return put(x, shaped(x.shape, x.dtype, weak), result_sharding(x.ndim), committed=True)
+    sharding, committed = sharding_of_new(x.ndim)
+    return put(x, shaped(x.shape, x.dtype, weak), sharding, committed=committed)
 
 
 #: The number of elements up to which arrays are copied from the host. Larger ones are computed on their devices.
