@@ -10,7 +10,7 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox import config, errors
-from phlox._base import config as settings
+from phlox._base import config as settings, inert_flags
 
 
 def test_update_scope_and_read():
@@ -154,6 +154,7 @@ def test_options_without_effect_are_scoped_as_others(name):
 
 
 def test_options_without_effect_are_told_once(caplog):
+    inert_flags.note.cache_clear()  # other tests of this process may have set the option
     with caplog.at_level("DEBUG", logger="phlox"):
         for value in (0.5, 0.25, 1.0):
             config.update("jax_persistent_cache_min_compile_time_secs", value)
