@@ -39,7 +39,7 @@ def strictly(library, call):
 VALUES = {
     "shape of None": lambda n, m: (n.shape(None), n.ndim(None), n.size(None)),
     "range as axes": lambda n, m: (n.sum(n.ones((2, 3)), axis=range(2)), n.flip(n.arange(4).reshape(2, 2), range(1, 2))),
-    "array by position": lambda n, m: n.array([1], None, False, "K", 2),
+    "array by name": lambda n, m: n.array([1], None, copy=False, order="K", ndmin=2),
     "dtypes of types": lambda n, m: [m.lax.dtype(x) for x in (np.float32, float, int, "int8", np.dtype("uint8"), 1.0)],
     "the name of bool": lambda n, m: (n.bool_.__name__, n.bool_ is n.bool),
     "vectorize with None": lambda n, m: n.vectorize(lambda a, b, c: a + c if b is None else 0)(n.arange(3), None, n.ones(3)),

@@ -39,10 +39,10 @@ from .._manipulation.joining import stack
 def array(
     object: Any,
     dtype: DTypeLike | None = None,
+    *,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
-    *,
     device: Device | Sharding | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
