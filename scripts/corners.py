@@ -22,6 +22,9 @@ from corner_decisions import decision  # noqa: E402
 
 def tell(names: list[str]) -> None:
     """Prints the differences of some functions, each with the letter of its decision."""
+    unknown = [name for name in names if name not in corner_page.FUNCTIONS]
+    if unknown:
+        raise SystemExit(f"no row of corner_functions.py is called {', '.join(unknown)}: names are as lax.digamma")
     for name in names:
         for difference in corners.sweep(name):
             known = decision(difference)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import mpmath as mp
@@ -85,11 +85,18 @@ class Case:
         if known is None and len(numbers) > 1 and not all(map(np.isfinite, numbers)):
             return None
         if np.isinf(numbers[0]) and len(numbers) == 1:
-            far = [self._number([mp.sign(numbers[0]) * mpf(10) ** e]) for e in corner_truth.HUGE]
-            value = corner_truth.limit(*far)
+            value = self._limit(mpf(10) ** e * mp.sign(numbers[0]) for e in corner_truth.HUGE)
         else:
             value = self._number([mpf(x) for x in numbers])
+        if value is None and numbers == [0.0]:  # the plain formula may be 0 / 0
+            left, value = (self._limit(sign / mpf(10) ** e for e in corner_truth.HUGE) for sign in (-1, 1))
+            if left != value and (None in (left, value) or abs(left - value) > 1e-18):
+                return known
         return known if value is None else _longdouble(value)
+
+    def _limit(self, points: Iterable[Any]) -> Any:
+        """The limit of the values at two points, the second of which is much further on; None if there is none."""
+        return corner_truth.limit(*(self._number([x]) for x in points))
 
     def _number(self, numbers: list[Any]) -> Any:
         """The value at finite numbers, or None where it is not real."""

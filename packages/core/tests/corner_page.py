@@ -81,11 +81,16 @@ def cells(name: str) -> tuple[dict[str, set[str]], list[corners.Difference]]:
 
 
 def page(names: Collection[str] = FUNCTIONS) -> str:
-    """The page, with new rows for these functions. Raises if a difference has no decision, or a decision no difference."""
+    """The page, with new rows for these functions, the others as they are.
+
+    Raises if a difference has no decision, or a decision no difference.
+    """
     known, table, missing, letters = rows(), [], [], set()
     for name in FUNCTIONS:
         texts = known.get(name)
-        if texts is None or name in names:
+        if texts is None and name not in names:
+            continue
+        if name in names:
             marks, unexplained = cells(name)
             missing += unexplained
             texts = [" ".join(sorted(marks[c])) or "·" if c in marks else "" for c in corners.COLUMNS]
@@ -97,7 +102,8 @@ def page(names: Collection[str] = FUNCTIONS) -> str:
     if unused:
         raise SystemExit(f"decisions without a difference: {sorted(unused)}")
     calls = f"{round(sum(corners.count_of(name) for name in FUNCTIONS), -3):,}"
-    top = _TOP.format(count=len(FUNCTIONS), calls=calls, jaxlib=jaxlib.__version__, **corners.TOLERANCE)
+    of_jaxlib = jaxlib.__version__ if names is FUNCTIONS else version()
+    top = _TOP.format(count=len(table), calls=calls, jaxlib=of_jaxlib, **corners.TOLERANCE)
     head = [f"| function | {' | '.join(corners.COLUMNS)} |", f"|---|{'---|' * len(corners.COLUMNS)}"]
     reasons = [f"- **{d.letter}**: {d.reason}" for d in sorted(DECISIONS, key=lambda d: d.letter)]
     return top + "\n".join([*head, *table, "", "## The differences", "", *reasons]) + "\n"

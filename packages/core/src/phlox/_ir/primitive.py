@@ -40,6 +40,7 @@ class Primitive(Rules):
         move, select or compare elements.
       light: whether recomputing the results is cheaper than storing them, as for simple elementwise arithmetic and
         changes of shape. For primitives that hold Jaxprs: a function of the parameters.
+      costly: whether an element takes 1 ns or more on one core, as with `lgamma`. See `_xla.costly_values`.
       series: how the coefficients of a Taylor series are computed (`_transform.jet`): the operation is "linear" in all
         inexact operands together, "bilinear" in two operands, or the "quotient" of two; None: by the jvp rule.
       program: name of the parameter with the Jaxpr that computes the results, or None.
@@ -58,6 +59,7 @@ class Primitive(Rules):
 
     __slots__ = (
         "cache",
+        "costly",
         "decomposes",
         "light",
         "multiple_results",
@@ -88,6 +90,7 @@ class Primitive(Rules):
         remembers: bool = False,
         nan_checked: bool | None = None,
         light: bool | Callable[[dict[str, Any]], bool] = False,
+        costly: bool = False,
         series: Series | None = None,
         program: str | None = None,
         unfused: Unfused | None = None,
@@ -106,6 +109,7 @@ class Primitive(Rules):
         self.remembers = remembers
         self.nan_checked = nan_checked
         self.light = light
+        self.costly = costly
         self.series = series
         self.program = program
         self.unfused = unfused

@@ -12,16 +12,8 @@ from __future__ import annotations
 
 from .._ir.jaxpr import Jaxpr, JaxprEqn, Var, memoized
 
-#: Operations of which one element takes 1 ns or more on one core: ciphers, whose results are stored always, and
-#: functions.
+#: Operations whose results are stored always
 _CIPHERS = frozenset(("random_bits", "random_split", "random_fold_in"))
-_FUNCTIONS = frozenset((
-    "erf_inv", "lgamma", "lgamma_of_xla", "digamma", "polygamma", "polygamma_of_xla",
-    "zeta", "zeta_of_xla", "bessel_i0e", "bessel_i1e", "igamma",
-    "igammac", "igamma_density", "igamma_grad_a", "igamma_second_a", "regularized_incomplete_beta", "betainc_grad",
-    "betainc_second", "pow",
-))  # fmt: skip
-_COSTLY = _CIPHERS | _FUNCTIONS
 #: Operations that are computed in the loops of their readers, as those of one elementwise operation are
 _FUSED = frozenset((
     "integer_pow", "select_n", "clamp", "convert_element_type", "bitcast_convert_type", "round", "log2", "log10",
@@ -58,7 +50,7 @@ def _has_costly(jaxpr: Jaxpr) -> bool:
 def _finds_costly(jaxpr: Jaxpr) -> bool:
     # There are far fewer primitives than equations.
     primitives = {eqn.primitive for eqn in jaxpr.eqns}
-    if any(primitive.name in _COSTLY for primitive in primitives):
+    if any(primitive.costly or primitive.name in _CIPHERS for primitive in primitives):
         return True
     calls = {primitive for primitive in primitives if primitive.program is not None}
     return bool(calls) and any(_has_costly(_program(eqn)) for eqn in jaxpr.eqns if eqn.primitive in calls)
@@ -84,7 +76,7 @@ def _classify(jaxpr: Jaxpr) -> tuple[frozenset[Var], frozenset[Var]]:
         if primitive.program is not None:
             inner = _program(eqn)
             results = [v for v, x in zip(results, inner.outvars, strict=True) if x in _classified(inner)[1]]
-        elif primitive.name not in _FUNCTIONS:
+        elif not primitive.costly:
             is_fused = primitive.operation is not None or primitive.name in _FUSED
             if not is_fused or functions.isdisjoint(eqn.invars):
                 continue

@@ -159,14 +159,10 @@ from ._slices import (
 )
 from ._solves import custom_linear_solve as custom_linear_solve, custom_root as custom_root
 from ._special import (
-    bessel_i0e as bessel_i0e,
-    bessel_i1e as bessel_i1e,
     betainc as betainc,
-    digamma as digamma,
     igamma as igamma,
     igamma_grad_a as igamma_grad_a,
     igammac as igammac,
-    lgamma as lgamma,
     polygamma as polygamma,
     random_gamma_grad as random_gamma_grad,
     zeta as zeta,

@@ -7,6 +7,7 @@ from .._ops.elementwise import (
     error_functions as _error_functions,
     exponents as _exponents,
     logic as _logic,
+    special as _special,
     trigonometry as _trigonometry,
 )
 from .._ops.random import equality as _equality
@@ -45,12 +46,40 @@ asin = _unary(_trigonometry.asin, "asin", "Inverse sine in radians, from -pi/2 t
 asinh = _unary(_trigonometry.asinh, "asinh", "Inverse hyperbolic sine", "0.0", _f("0."))
 atan = _unary(_trigonometry.atan, "atan", "Inverse tangent in radians, from -pi/2 to pi/2", "0.0", _f("0."))
 atanh = _unary(_trigonometry.atanh, "atanh", "Inverse hyperbolic tangent", "0.0", _f("0."))
+bessel_i0e = _unary(
+    _special.bessel_i0e,
+    "bessel_i0e",
+    "``exp(-abs(x))`` times the modified Bessel function of order 0",
+    "1.0",
+    _f("0.4657..."),
+    _FLOAT,
+    mirrors="as ``scipy.special.i0e``",
+)
+bessel_i1e = _unary(
+    _special.bessel_i1e,
+    "bessel_i1e",
+    "``exp(-abs(x))`` times the modified Bessel function of order 1",
+    "1.0",
+    _f("0.2079..."),
+    _FLOAT,
+    mirrors="as ``scipy.special.i1e``",
+)
 bitwise_not = _unary(_logic.not_, "bitwise_not", "All bits inverted", "0", _i(-1), _BITS)
 cbrt = _accurate(_e.cbrt, "cbrt", "Cube root", "8.0", _f("2."), _FLOAT)
 ceil = _unary(_e.ceil, "ceil", "The smallest whole number not below x", "0.5", _f("1."), _FLOAT)
 clz = _unary(_logic.clz, "clz", "The number of zero bits in front of the first one that is set", "1", _i(31), _INTEGER)
 cos = _accurate(_trigonometry.cos, "cos", "Cosine of an angle in radians", "0.0", _f("1."))
 cosh = _unary(_trigonometry.cosh, "cosh", "Hyperbolic cosine", "0.0", _f("1."))
+digamma = _unary(
+    _special.digamma,
+    "digamma",
+    "The derivative of `lgamma`",
+    "1.0",
+    _f("-0.577..."),
+    _FLOAT,
+    "An array of the shape and dtype of `x`; nan at 0 and at negative whole numbers.",
+    mirrors="as ``scipy.special.digamma``",
+)
 erf = _unary(_error_functions.erf, "erf", "Error function", "0.0", _f("0."), _FLOAT)
 erfc = _accurate(_error_functions.erfc, "erfc", "1 - erf(x)", "0.0", _f("1."), _FLOAT)
 erf_inv = _unary(_error_functions.erf_inv, "erf_inv", "Inverse of the error function", "0.0", _f("0."), _FLOAT)
@@ -68,9 +97,19 @@ is_finite = _unary(
     _FLOAT,
     "A bool array of the shape of `x`.",
 )
+lgamma = _unary(
+    _special.lgamma,
+    "lgamma",
+    "``log(abs(gamma(x)))``",
+    "3.0",
+    _f("0.693..."),
+    _FLOAT,
+    "An array of the shape and dtype of `x`; inf at 0 and at negative whole numbers.",
+    mirrors="as ``scipy.special.gammaln``",
+)
 log = _accurate(_e.log, "log", "Natural logarithm", "1.0", _f("0."))
 log1p = _accurate(_e.log1p, "log1p", "log(1 + x)", "0.0", _f("0."))
-log2 = _accurate(_exponents.log2, "log2", "Logarithm to base 2", "8.0", _f("3."))
+log2 = _accurate(_exponents.log2, "log2", "Logarithm to base 2", "8.0", _f("3."), mirrors="as ``numpy.log2``")
 logistic = _accurate(_e.logistic, "logistic", "1 / (1 + exp(-x))", "0.0", _f("0.5"))
 neg = _unary(_e.neg, "neg", "-x", "1.0", _f("-1."), _NUMBER)
 one_minus_square = _unary(

@@ -32,7 +32,8 @@ class _OfTwo(Protocol):
 
 def _mirrored(primitive: Primitive) -> str:
     """The StableHLO or CHLO operation that a primitive is lowered to, for docstrings."""
-    dialect, _, operation = (primitive.operation or "").partition(".")
+    assert primitive.operation is not None, f"lax.{primitive.name} is no operation: say what it mirrors"
+    dialect, _, operation = primitive.operation.partition(".")
     return f"{'CHLO' if dialect == 'chlo' else 'StableHLO'}'s ``{operation}``"
 
 
@@ -53,13 +54,14 @@ def unary(
     takes: str = _INEXACT,
     returns: str = _LIKE_X,
     note: str = "",
+    mirrors: str = "",
 ) -> _OfOne:
     def function(x: ArrayLike) -> Array:
         return primitive.bind(*check(name, x))
 
     args = f"x: array of {takes}, of any shape."
     raises = f"DtypeError: the elements of `x` are not {takes}."
-    return _named(function, primitive, name, what, args, returns, raises, example, result, note)
+    return _named(function, mirrors or _mirrored(primitive), name, what, args, returns, raises, example, result, note)
 
 
 class Tolerance:
@@ -97,7 +99,13 @@ class AccuracyMode(enum.Enum):
 
 
 def accurate(
-    primitive: Primitive, name: str, what: str, example: str, result: str, takes: str = _INEXACT
+    primitive: Primitive,
+    name: str,
+    what: str,
+    example: str,
+    result: str,
+    takes: str = _INEXACT,
+    mirrors: str = "",
 ) -> _OfOneAccurate:
     def function(x: ArrayLike, *, accuracy: AccuracyMode | None = None) -> Array:
         if accuracy is not None and not isinstance(accuracy, AccuracyMode):
@@ -115,7 +123,7 @@ def accurate(
         f"DtypeError: the elements of `x` are not {takes}.\n"
         "  UnsupportedError: `accuracy` is a `Tolerance`, which compilers for CPUs and GPUs ignore."
     )
-    return _named(function, primitive, name, what, args, _LIKE_X, raises, example, result)
+    return _named(function, mirrors or _mirrored(primitive), name, what, args, _LIKE_X, raises, example, result)
 
 
 def binary(
@@ -127,6 +135,7 @@ def binary(
     takes: str = _NUMBER,
     returns: str = "An array of the broadcast shape, of the dtype of the operands.",
     note: str = "",
+    mirrors: str = "",
 ) -> _OfTwo:
     def function(x: ArrayLike, y: ArrayLike) -> Array:
         return primitive.bind(*check(name, x, y))
@@ -135,7 +144,7 @@ def binary(
     raises = (
         f"DtypeError: the elements are not {takes}, or the dtypes differ.\n  ShapeError: the shapes are incompatible."
     )
-    return _named(function, primitive, name, what, args, returns, raises, example, result, note)
+    return _named(function, mirrors or _mirrored(primitive), name, what, args, returns, raises, example, result, note)
 
 
 def equality_of(apply: Callable[[Any, Any], Any], primitive: Primitive, name: str, what: str, result: str) -> _OfTwo:
@@ -144,12 +153,12 @@ def equality_of(apply: Callable[[Any, Any], Any], primitive: Primitive, name: st
 
     args = f"x, y: arrays of {_ANY}, or of PRNG keys, of one dtype. Axes of length 1 and scalars broadcast."
     raises = "DtypeError: the dtypes differ.\n  ShapeError: the shapes are incompatible."
-    return _named(function, primitive, name, what, args, _TRUTH, raises, "1.0, 1.0", result)
+    return _named(function, _mirrored(primitive), name, what, args, _TRUTH, raises, "1.0, 1.0", result)
 
 
 def _named(
     function: Callable[..., Any],
-    primitive: Primitive,
+    mirrors: str,
     name: str,
     what: str,
     args: str,
@@ -161,7 +170,7 @@ def _named(
 ) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "phlox.lax"
-    first = f"{what}, elementwise ({_mirrored(primitive)})."
+    first = f"{what}, elementwise ({mirrors})."
     function.__doc__ = (f"{first}\n\n{note}\n\n" if note else f"{first}\n\n") + (
         f"Args:\n  {args}\n\nReturns:\n  {returns}\n\n"
         f"Raises:\n  {raises}\n\n>>> from phlox import lax\n>>> lax.{name}({example})\n{result}\n"

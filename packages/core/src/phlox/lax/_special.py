@@ -9,60 +9,6 @@ from .._ops.elementwise.families import FLOAT, broadcast_shape, check_kind, repe
 from ..typing import Array, ArrayLike
 
 
-def bessel_i0e(x: ArrayLike) -> Array:
-    """``exp(-abs(x))`` times the modified Bessel function of order 0, elementwise (as ``scipy.special.i0e``).
-
-    Args:
-      x: array of floats, of any shape.
-
-    Returns:
-      An array of the shape and dtype of `x`.
-
-    Raises:
-      DtypeError: the elements of `x` are not floats.
-
-    >>> round(float(bessel_i0e(0.0)), 3)
-    1.0
-    """
-    return special.bessel_i0e(*check("bessel_i0e", x))
-
-
-@docs_from(bessel_i0e)
-def bessel_i1e(x: ArrayLike) -> Array:
-    """``exp(-abs(x))`` times the modified Bessel function of order 1, elementwise (as ``scipy.special.i1e``).
-
-    >>> round(float(bessel_i1e(0.0)), 3)
-    0.0
-    """
-    return special.bessel_i1e(*check("bessel_i1e", x))
-
-
-@docs_from(bessel_i0e)
-def digamma(x: ArrayLike) -> Array:
-    """The derivative of `lgamma`, elementwise (as ``scipy.special.digamma``).
-
-    Returns:
-      An array of the shape and dtype of `x`; nan at 0 and at negative whole numbers.
-
-    >>> round(float(digamma(1.0)), 3)
-    -0.577
-    """
-    return special.digamma(*check("digamma", x))
-
-
-@docs_from(bessel_i0e)
-def lgamma(x: ArrayLike) -> Array:
-    """``log(abs(gamma(x)))``, elementwise (as ``scipy.special.gammaln``).
-
-    Returns:
-      An array of the shape and dtype of `x`; inf at 0 and at negative whole numbers.
-
-    >>> round(float(lgamma(3.0)), 3)
-    0.693
-    """
-    return special.lgamma(*check("lgamma", x))
-
-
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized lower incomplete gamma function, elementwise (as ``scipy.special.gammainc``).
 

@@ -438,6 +438,7 @@ pow_ = binary(
     # The derivative by y is log(x) x**y. At x = 0 it is taken as 0, the limit for y > 0: -inf * 0 would be nan.
     tangents=(_pow_x, lambda t, x, y, out: mul(t, mul(log(_without_zero(x)), out))),
     dtype_of=_pow_dtype,
+    costly=True,
 )
 
 #: (1 + x) (1 - x), with -2 x as derivative: that of the product would be (1 - x) - (1 + x), which is 0 for small x

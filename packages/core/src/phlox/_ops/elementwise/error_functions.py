@@ -43,4 +43,5 @@ erf_inv = unary(
     accepts=FLOAT,
     # The reciprocal of the derivative of erf at the result.
     tangent=lambda t, x, out: e.mul(literal(x, 1 / _TWO_OVER_ROOT_PI), e.mul(t, e.exp(e.square(out)))),
+    costly=True,
 )

@@ -231,6 +231,7 @@ def unary(
     pad: Callable[..., Any] = pad_elementwise,
     nan_checked: bool | None = None,
     light: bool = False,
+    costly: bool = False,
     unfused: Unfused | None = None,
     operation: str | None = None,
     undefined_at_nan: bool = False,
@@ -253,8 +254,7 @@ def unary(
       keys: how it uses PRNG keys, see `Rules.keys`; None where it takes none.
       pad: the rule for padded axes.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
-      light: whether the result is cheaper to compute again than to store.
-      unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
+      light, costly, unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
       undefined_at_nan: whether XLA's formula is undefined where the compiler knows the operand to be nan, see
         `constant_nan`.
       symmetry: how results for complex numbers are reflected from those of one half or quadrant of the plane.
@@ -293,6 +293,7 @@ def unary(
         keys=keys,
         nan_checked=_checks_nan(accepts) if nan_checked is None else nan_checked,
         light=light,
+        costly=costly,
         series="linear" if derivative is LINEAR else None,
         unfused=unfused,
         operation=lower if isinstance(lower, str) else operation,
@@ -331,6 +332,7 @@ def binary(
     checked: Callable[..., None] | None = None,
     nan_checked: bool | None = None,
     light: bool = False,
+    costly: bool = False,
     series: Series | None = None,
     unfused: Unfused | None = None,
     operation: str | None = None,
@@ -352,8 +354,7 @@ def binary(
       checked: ``checked(checks, x, y)`` states the conditions on the operands that `checkify` checks, such as a
         divisor that is not zero; None for none.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
-      light: whether the result is cheaper to compute again than to store.
-      series, unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
+      light, costly, series, unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
 
     Returns:
       A `Primitive`, whose `bind` applies it.
@@ -404,6 +405,7 @@ def binary(
         checked=checked,
         nan_checked=_checks_nan(accepts) if nan_checked is None else nan_checked,
         light=light,
+        costly=costly,
         series=series,
         unfused=unfused,
         operation=lower if isinstance(lower, str) else operation,

@@ -304,6 +304,7 @@ igamma_density = binary(
     "igamma_density",
     lowered_as(_with_limits(_density)),
     accepts=FLOAT,
+    costly=True,
     tangents=(
         lambda t, a, x, out: _density_slope(t, out, log(Formula(x)) - Formula(digamma(a))),
         lambda t, a, x, out: _density_slope(t, out, _quotient(Formula(a) - 1.0, Formula(x)) - 1.0),
@@ -315,6 +316,7 @@ igamma = binary(
     "igamma",
     lowered_as(_with_limits(_igamma)),
     accepts=FLOAT,
+    costly=True,
     tangents=(
         lambda t, a, x, out: e.mul(t, igamma_grad_a(a, x)),
         lambda t, a, x, out: e.mul(t, igamma_density(a, x)),
@@ -324,6 +326,7 @@ igammac = binary(
     "igammac",
     lowered_as(_with_limits(_igammac)),
     accepts=FLOAT,
+    costly=True,
     tangents=(
         lambda t, a, x, out: e.neg(e.mul(t, igamma_grad_a(a, x))),
         lambda t, a, x, out: e.neg(e.mul(t, igamma_density(a, x))),
@@ -334,12 +337,13 @@ igamma_grad_a = binary(
     "igamma_grad_a",
     lowered_as(_with_limits(_by_a(Part.DERIVATIVE))),
     accepts=FLOAT,
+    costly=True,
     tangents=(
         lambda t, a, x, out: e.mul(t, igamma_second_a(a, x)),
         lambda t, a, x, out: _density_slope(t, igamma_density(a, x), log(Formula(x)) - Formula(digamma(a))),
     ),
 )
-igamma_second_a = binary("igamma_second_a", lowered_as(_with_limits(_twice_by_a)), accepts=FLOAT)
+igamma_second_a = binary("igamma_second_a", lowered_as(_with_limits(_twice_by_a)), accepts=FLOAT, costly=True)
 
 #: the derivative of a sample of the gamma distribution with respect to its parameter; for arrays of equal shapes
 sample_derivative = _with_limits(_by_a(Part.SAMPLE))
@@ -567,6 +571,7 @@ regularized_incomplete_beta = Primitive(
     batch=elementwise_batch(lambda: regularized_incomplete_beta),
     pad=pad_elementwise,
     nan_checked=True,
+    costly=True,
 )
 
 #: the derivative of regularized_incomplete_beta by its operand number `by`, 0 or 1
@@ -578,6 +583,7 @@ betainc_grad = Primitive(
     batch=elementwise_batch(lambda: betainc_grad),
     pad=pad_elementwise,
     nan_checked=True,
+    costly=True,
 )
 
 #: the derivative of betainc_grad by its operand number `then`, 0 or 1
@@ -588,4 +594,5 @@ betainc_second = Primitive(
     batch=elementwise_batch(lambda: betainc_second),
     pad=pad_elementwise,
     nan_checked=True,
+    costly=True,
 )

@@ -36,10 +36,11 @@ lgamma = unary(
     _lgamma_lower,
     accepts=FLOAT,
     derivative=lambda x, out: digamma(x),
+    costly=True,
     operation="chlo.lgamma",
 )
 #: the same with XLA's formula, whose bits decide which numbers `random.poisson` accepts
-lgamma_of_xla = unary("lgamma_of_xla", "chlo.lgamma", accepts=FLOAT)
+lgamma_of_xla = unary("lgamma_of_xla", "chlo.lgamma", accepts=FLOAT, costly=True)
 
 
 @lowered_as
@@ -71,7 +72,7 @@ def _trigamma(x: Any, out: Any) -> Any:
 
 
 #: the derivative of lgamma
-digamma = unary("digamma", _digamma_lower, accepts=FLOAT, derivative=_trigamma, operation="chlo.digamma")
+digamma = unary("digamma", _digamma_lower, accepts=FLOAT, derivative=_trigamma, costly=True, operation="chlo.digamma")
 
 
 def no_derivative(function: str, argument: str) -> Any:
@@ -89,6 +90,7 @@ def _polygamma(name: str, lower: Callable[..., Value]) -> Primitive:
         lower,
         operation="chlo.polygamma",
         accepts=FLOAT,
+        costly=True,
         tangents=(
             no_derivative("polygamma", "its order"),
             lambda t, m, x, out: e.mul(t, primitive(e.add(m, literal(m, 1)), x)),
@@ -130,8 +132,8 @@ def _zeta_lower(x: Formula, q: Formula) -> Formula:
 polygamma = _polygamma("polygamma", _polygamma_lower)
 polygamma_of_xla = _polygamma("polygamma_of_xla", _polygamma_of_xla_lower)
 #: the sum of ``(q + k) ** -x`` over k = 0, 1, …; XLA's has no digits for q below -8
-zeta = binary("zeta", _zeta_lower, accepts=FLOAT, operation="chlo.zeta")
-zeta_of_xla = binary("zeta_of_xla", "chlo.zeta", accepts=FLOAT)
+zeta = binary("zeta", _zeta_lower, accepts=FLOAT, costly=True, operation="chlo.zeta")
+zeta_of_xla = binary("zeta_of_xla", "chlo.zeta", accepts=FLOAT, costly=True)
 
 # --- Bessel functions -----------------------------------------------------------------------------------
 
@@ -216,5 +218,6 @@ bessel_i0e = unary(
     lowered_as(_i0e),
     accepts=FLOAT,
     derivative=lambda x, out: e.sub(bessel_i1e(x), e.mul(e.sign(x), out)),
+    costly=True,
 )
-bessel_i1e = unary("bessel_i1e", "chlo.bessel_i1e", accepts=FLOAT, derivative=_i1e_derivative)
+bessel_i1e = unary("bessel_i1e", "chlo.bessel_i1e", accepts=FLOAT, derivative=_i1e_derivative, costly=True)
