@@ -83,6 +83,21 @@ def test_the_first_computation_brings_no_jax_either():
     assert run(program).stdout.strip() == "[]"
 
 
+def test_linear_algebra_leaves_the_import_of_scipys_to_the_user():
+    """Two of its modules are enough, and it is whole when it is imported afterwards."""
+    program = """
+    import sys, numpy as np, phlox
+    a = np.array([[2.0, 1.0], [1.0, 3.0]], np.float32)
+    assert phlox.numpy.linalg.solve(a, a[0]).tolist() == [1, 0]
+    assert not [name for name in sys.modules if name.startswith("scipy.linalg")]
+    import scipy.linalg, scipy.linalg.cython_lapack
+    assert "dgemm" in scipy.linalg.cython_blas.__pyx_capi__ and "dgetrf" in scipy.linalg.cython_lapack.__pyx_capi__
+    assert np.allclose(scipy.linalg.expm(np.zeros((2, 2))), np.eye(2))
+    assert np.allclose(phlox.numpy.linalg.eigvals(a), np.linalg.eigvals(a), atol=1e-5)
+    """
+    run(program)
+
+
 def test_first_result_without_a_home(tmp_path):
     out = run(
         "import phlox.numpy as jnp; print(jnp.ones(2) + 1)",

@@ -1,12 +1,17 @@
 """Custom calls of LAPACK routines, which jaxlib takes from SciPy's LAPACK.
 
-SciPy is imported when the first program that calls a routine is lowered, because few programs need it.
+Two extension modules of SciPy are loaded when the first program that calls a routine is lowered, as few programs need
+them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .._base.errors import UnsupportedError
 from .._ir import dtypes
@@ -27,18 +32,41 @@ def load_for(targets: Iterable[str]) -> None:
 
 @functools.cache
 def _load() -> None:
-    from jaxlib.cpu import _lapack  # imports SciPy, for a tenth of a second
+    from jaxlib.cpu import _lapack
 
     from .targets import register_ffi_target, register_ffi_target_as_batch_partitionable
 
-    # Without this the handlers have no routines to call, and the process would crash.
-    _lapack.initialize()
+    # Without `initialize` the handlers have no routines to call, and the process would crash.
+    with _extension_modules_of_scipy():
+        _lapack.initialize()
     for name, handler in _lapack.registrations().items():
         # Only names with this ending are handlers of XLA's typed FFI, version 1. Others have the older interface, 0.
         register_ffi_target(name, handler, api_version=int(name.endswith("_ffi")))
         if name.endswith("_ffi"):
             # Calls on stacks of matrices may be split over devices along the axes of the stack.
             register_ffi_target_as_batch_partitionable(name)
+
+
+@contextlib.contextmanager
+def _extension_modules_of_scipy() -> Iterator[None]:
+    """Within it, the modules from which `initialize` takes the addresses of the routines are imported already.
+
+    By themselves they load in 10 ms. Imported by their names they would bring all of ``scipy.linalg``, in 140 ms, which
+    the first result of a program with linear algebra would wait for.
+    """
+    import scipy
+
+    names = [] if "scipy.linalg" in sys.modules else ["scipy.linalg.cython_blas", "scipy.linalg.cython_lapack"]
+    try:
+        for name in names:
+            spec = importlib.machinery.PathFinder.find_spec(name, [f"{folder}/linalg" for folder in scipy.__path__])
+            if spec is not None and spec.loader is not None:  # else `initialize` looks for it
+                sys.modules[name] = module = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(module)
+        yield
+    finally:
+        for name in names:  # as nobody has imported ``scipy.linalg``, whose attributes they are
+            sys.modules.pop(name, None)
 
 
 def lapack(
