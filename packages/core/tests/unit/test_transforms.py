@@ -322,6 +322,14 @@ def test_stacked_scalars_of_a_batch_are_rows():
     np.testing.assert_array_equal(got, np.stack([x[:, 0], x[:, 1] * x[:, 2], np.ones(4)], axis=1))
 
 
+def test_results_are_arrays_where_a_function_returns_its_numpy_argument():
+    for same in (lambda x: x, jnp.squeeze, jnp.asarray, jnp.real, lambda x: x.astype("float32")):
+        x = np.ones((2, 3), np.float32)
+        results = [vmap(same)(x), jvp(same, (x,), (x,))[0], linearize(same, x)[0], vjp(same, x)[0]]
+        results.append(phlox.value_and_grad(same)(x[0, 0])[0])
+        assert all(isinstance(y, phlox.Array) and y.dtype == x.dtype for y in results)
+
+
 def test_functions_whose_name_is_no_text():
     """As objects of libraries whose ``__name__`` is an attribute of another kind."""
 

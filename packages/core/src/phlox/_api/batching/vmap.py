@@ -12,6 +12,7 @@ from ..._base.source import Wrapper, within
 from ..._base.wrapping import P, R, wraps
 from ..._ir.avals import typeof_value
 from ..._ir.sharding_types import Spec, any_specs, spec_over
+from ..._ops.structure.shape import results_as_arrays
 from ..._trace.axes import AxisName
 from ..._trace.leaks import no_leaks
 from ..._trace.refs import AbstractRef, Ref, values, write_all
@@ -114,7 +115,7 @@ def vmap(
         placed = _place_all(outs, out_dims, expected_dims, flat.out_tree, axis, sum_match)
         width = len(placed) - len(refs)
         write_all(refs, placed[width:])
-        return flat.out_tree.unflatten(placed[:width])
+        return flat.out_tree.unflatten(results_as_arrays(placed[:width]))
 
     return batched
 

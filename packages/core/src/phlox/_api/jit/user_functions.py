@@ -10,6 +10,7 @@ from ..._base.errors import TreeError
 from ..._base.pytree import PyTreeDef, flatten, tree_structure
 from ..._base.tracebacks import trim
 from ..._ir.avals import typeof_value
+from ..._ops.structure.shape import results_as_arrays
 from . import arguments
 
 #: a function of any type
@@ -73,9 +74,9 @@ class FlatFunction:
     def split(self, outs: Sequence[Any]) -> tuple[list[Any], Any]:
         """Flat results, and aux as a tree."""
         if not self.has_aux:
-            return list(outs), None
+            return results_as_arrays(outs), None
         count = self.out_tree.num_leaves
-        return list(outs[:count]), self.aux.with_arrays(outs[count:])
+        return results_as_arrays(outs[:count]), self.aux.with_arrays(outs[count:])
 
 
 def check_returned(fun: Callable[..., Any], out_tree: PyTreeDef) -> None:

@@ -7,7 +7,7 @@ parameters to arrays of PRNG keys, which have trailing axes in memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -423,6 +423,12 @@ def as_array_or_tracer(x: Any) -> Any:
         return x
     program = recorder()
     return as_array(x) if program is None else program.constant(x, typeof(x))
+
+
+def results_as_arrays(values: Iterable[Any]) -> list[Any]:
+    """Results of a user's function, which may be NumPy arrays where it returned an argument: these become arrays."""
+    is_numpy = lambda x: isinstance(x, np.ndarray | np.generic) and x.dtype != dtypes.float0
+    return [as_array_or_tracer(x) if is_numpy(x) else x for x in values]
 
 
 # --- concatenate ----------------------------------------------------------------------------------------
