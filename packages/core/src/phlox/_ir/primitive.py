@@ -16,6 +16,7 @@ from typing import Any, Literal
 from .._base.errors import MissingRuleError, OptionError, PhloxError
 from . import sharding_types
 from .avals import ShapedArray
+from .memory_spaces import Space, shared_space
 from .partial_results import result_reductions
 from .rules import RULES, Rules
 
@@ -51,6 +52,8 @@ class Primitive(Rules):
       has_user_derivative: whether its derivative is a user's function, which is traced when the operation is
         differentiated, and may contain such loops.
       decomposes: whether it is a decomposition into eigenvectors or singular vectors.
+      memory_in_types: whether the rule `types` says in which memory space the results are. For other operations, unless
+        `sharding` is `sharding_in_types`, it is the one of the operands, see `_ir.memory_spaces`.
       unfused: whether XLA's older emitter of CPU loops suffices for a program of this operation alone: "operation" if
         its results have the same bits as those of the newer emitter, "layout" if the operation only becomes part of the
         loop of another one; None: the newer emitter is needed. See `_xla.cpu_emitter`.
@@ -60,6 +63,7 @@ class Primitive(Rules):
         "cache",
         "decomposes",
         "light",
+        "memory_in_types",
         "multiple_results",
         "name",
         "nan_checked",
@@ -96,6 +100,7 @@ class Primitive(Rules):
         unbounded: bool = False,
         has_user_derivative: bool = False,
         decomposes: bool = False,
+        memory_in_types: bool = False,
         **rules: Callable[..., Any] | None,
     ):
         unknown = set(rules) - set(RULES)
@@ -114,6 +119,7 @@ class Primitive(Rules):
         self.unbounded = unbounded
         self.has_user_derivative = has_user_derivative
         self.decomposes = decomposes
+        self.memory_in_types = memory_in_types
         for rule in RULES:
             setattr(self, rule, rules.get(rule))
         #: compiled programs of this one operation, by the keys of the operands and the parameters
@@ -193,8 +199,20 @@ class Primitive(Rules):
             )
         for a in avals:
             if a.annotated:
-                return self._laid(avals, params, self._varying(avals, params, result_types))
+                placed = self._in_memory(avals, result_types)
+                return self._laid(avals, params, self._varying(avals, params, placed))
         return result_types
+
+    def _in_memory(self, avals: tuple[ShapedArray, ...], result_types: Any) -> Any:
+        """The `result_types`, in the memory space of the operands."""
+        if (
+            self.memory_in_types
+            or self.sharding is sharding_in_types
+            or all(a.memory_space is Space.Device for a in avals)
+        ):
+            return result_types
+        space = shared_space(self.name, avals)
+        return [a.in_space(space) for a in result_types] if self.multiple_results else result_types.in_space(space)
 
     def _laid(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], result_types: Any) -> Any:
         """The `result_types`, with the explicit mesh axes over which the results are split."""

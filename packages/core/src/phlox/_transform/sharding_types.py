@@ -12,15 +12,20 @@ from typing import Any
 from .._base import config
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
+from .._ir.memory_spaces import kind_of
 from .._ir.primitive import primitive
 from .._ir.sharding_types import NO_REDUCTIONS, any_specs, entries_of, reductions_of, spec_over, without_manual
 from .._trace.trace import typeof
 
 
 def reshard_like(x: Any, aval: ShapedArray) -> Any:
-    """`x`, split over explicit axes as `aval` is. Anything that is no array stays as it is."""
+    """`x`, split over explicit axes as `aval` is, and in its memory space. Anything that is no array stays as it is."""
     have = typeof_value(x)
-    if have is None or have.spec is aval.spec or have.dtype == dtypes.float0:
+    if have is None or have.dtype == dtypes.float0:
+        return x
+    if have.memory_space is not aval.memory_space:
+        x = primitive("to_memory").bind(x, memory_kind=kind_of(aval.memory_space))
+    if have.spec is aval.spec:
         return x
     # Reductions over manual axes are changed by `as_varying`.
     if without_manual(have.spec) is without_manual(aval.spec):

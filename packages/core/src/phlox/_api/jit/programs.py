@@ -13,6 +13,7 @@ from ..._base.wrapping import wraps
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, Typed, shaped, typeof_value
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, with_literals
+from ..._ir.memory_spaces import space_of
 from ..._ops.spmd import reshard
 from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.axes import AxisName, axis_env as axes_in_scope, only_axes
@@ -78,7 +79,9 @@ class ShapeDtypeStruct(Typed):
         if manual_axis_type is not None:
             aval = aval.varying(frozenset(manual_axis_type.varying))
         self.sharding = None if sharding is None else _sharding_for(aval, sharding)
-        self.aval = aval if sharding is None else aval.update(sharding=self.sharding)
+        if sharding is not None:
+            aval = aval.update(sharding=self.sharding, memory_space=space_of(getattr(self.sharding, "kind", None)))
+        self.aval = aval
         #: whether this describes a reference to such an array
         self.is_ref = is_ref
 
@@ -100,7 +103,7 @@ class ShapeDtypeStruct(Typed):
         # description.
         sharding = getattr(x, "sharding", None) if aval.spec is not None else None
         struct = cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type, is_ref=isinstance(x, Ref))
-        struct.aval = struct.aval.varying(aval.vma)
+        struct.aval = struct.aval.varying(aval.vma).in_space(aval.memory_space)
         return struct
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
