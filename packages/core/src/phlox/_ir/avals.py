@@ -143,6 +143,11 @@ class ShapedArray:
             return self
         return _annotated(self.shape, self.dtype, self.weak_type, self.vma, self.spec, space)
 
+    def matches(self, other: ShapedArray) -> bool:
+        """Whether the types are equal but for weak types and `vma`."""
+        mine = self.shape, self.dtype, self.spec, self.memory_space
+        return mine == (other.shape, other.dtype, other.spec, other.memory_space)
+
     def without_axis(self, axis: int) -> ShapedArray:
         """The type of a slice: this type without one axis."""
         spec = self.spec

@@ -66,6 +66,7 @@ def difference(name: str, path: Any, aval: Any, out: Any) -> str:
             ("dtypes", aval.dtype == out.dtype),
             ("shapes", aval.shape == out.shape),
             ("shardings", aval.spec is out.spec),
+            ("memory spaces", aval.memory_space is out.memory_space),
         )
         if not same
     ]

@@ -414,7 +414,7 @@ def save_and_offload_only_these_names(
       names_which_can_be_saved: names of the results to save.
       names_which_can_be_offloaded: names of the results to save in another memory.
       offload_src, offload_dst: kinds of memory to move offloaded results from and to, such as "device" and
-        "pinned_host". Devices here have one kind of memory, in which the results stay.
+        "pinned_host".
 
     Returns:
       A policy for `checkpoint`.
@@ -454,7 +454,6 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
 
     Args:
       offload_src, offload_dst: kinds of memory to move the results from and to, such as "device" and "pinned_host".
-        Devices here have one kind of memory, in which the results stay.
 
     Returns:
       A policy for `checkpoint`.
