@@ -25,6 +25,8 @@ class Space(enum.Enum):
     def __repr__(self) -> str:
         return f"MemorySpace.{self.name}"
 
+    __str__ = __repr__
+
 
 _any = False
 

@@ -76,7 +76,8 @@ class AbstractRef:
 
     def str_short(self, short_dtypes: bool = False) -> str:
         """``Ref{float32[3]}``, or ``Ref{f32[3]}`` with `short_dtypes`."""
-        return f"Ref{{{self.inner_aval.strong().str_short(short_dtypes)}}}"
+        space = "" if self.memory_space is None else f"<{self.memory_space}>"
+        return f"Ref{space}{{{self.inner_aval.strong().str_short(short_dtypes)}}}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AbstractRef) and self._parts() == other._parts()
