@@ -38,7 +38,7 @@ def note_space() -> None:
 
 
 def any_spaces() -> bool:
-    """Whether there ever was such a type: without any, transformations need not compare those of cotangents and primals."""
+    """Whether there ever was such a type. Without any, transformations need not compare those of cotangents."""
     return _any
 
 

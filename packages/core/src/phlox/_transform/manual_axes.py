@@ -92,7 +92,7 @@ def widen_refs(jaxpr: Jaxpr, axes: frozenset[Any] = frozenset(), read_too: bool 
 
 
 def as_typed(x: Any, aval: ShapedArray) -> Any:
-    """`x`, a value or a cotangent, with the `vma`, the `spec` and the memory space of `aval`. A `Zero` stays as it is."""
+    """`x`, a value or a cotangent, with the `vma`, the `spec` and the memory space of `aval`. A `Zero` is kept."""
     return x if type(x) is Zero else reshard_like(as_varying(x, aval), aval)
 
 

@@ -95,7 +95,8 @@ class Program:
         #: indices of the arguments whose buffers results reuse
         self.donated = reused(donated, [*arguments], [*zip(out_avals, shardings, strict=True)]) if donated else donated
         self.execute = deleting(execute or executable.execute_sharded, self.donated)
-        # Commitment is one property of the whole program: if an argument is committed, or memory chosen, all results are.
+        # Commitment is one property of the whole program: if an argument is committed, or a result is in another memory
+        # than the default one, all results are.
         committed = assignment.committed or any(s.kind is not None for s in shardings)
         self.out_placements = [placement_for(a, s, committed) for a, s in zip(out_avals, shardings, strict=True)]
         self.out_avals = [aval_of(placement) for placement in self.out_placements]

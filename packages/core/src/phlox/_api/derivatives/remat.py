@@ -463,7 +463,7 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     >>> f = phlox.checkpoint(lambda x: jnp.sin(x @ x), policy=policy)
     >>> print_saved_residuals(f, jnp.ones((2, 2)))
     f32[2,2] from the argument x
-    f32[2,2] output of dot_general ...
+    f32<host>[2,2] output of to_memory ...
     """
 
     def policy(prim: Primitive, *args: Any, **params: Any) -> Any:

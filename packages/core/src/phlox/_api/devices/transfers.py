@@ -15,7 +15,7 @@ from ..._ops.spmd.reshard import apply_sharding, sharding_behind, to_memory, tra
 from ..._ops.structure.shape import copy
 from ..._trace.trace import Tracer, not_an_array
 from ..._xla.array import Array, ArrayImpl, block_until_ready as wait, put
-from ..._xla.devices import Device, default_device
+from ..._xla.devices import Device, default_backend, default_device
 from ..._xla.host_values import as_array, as_numpy
 from ..._xla.mesh import AbstractMesh
 from ..._xla.moves import move
@@ -75,7 +75,8 @@ def _put(x: Any, sharding: Sharding | None, fresh: bool, share: bool) -> Any:
 def _put_tracer(x: Tracer, sharding: Sharding) -> Any:
     if not sharding.is_unreduced and sharding_behind(x) is not None:
         return transfer.bind(x, target=sharding, source=None)
-    if sharding.kind is None and x.aval.memory_space is not Space.Device:
+    # As in JAX, an argument that `in_shardings` puts into host memory has a type of the device's.
+    if sharding.kind is None and (x.aval.memory_space is not Space.Device or default_backend() != "cpu"):
         x = to_memory(x, memory_kind=None)
     return apply_sharding(x, sharding)
 
