@@ -59,9 +59,7 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
         raise not_an_array(init_val, "the argument of new_ref")
     # As in JAX 0.12: the type of a reference does not give way in promotions, even if the first value is a number.
     strong = as_array_or_tracer(to_dtype(init_val, aval.dtype) if aval.weak_type else init_val)
-    if memory_space is None and aval.memory_space is not Space.Device:
-        memory_space = aval.memory_space
-    ref_aval = AbstractRef(aval.strong().in_space(Space.Device), memory_space, kind)
+    ref_aval = AbstractRef(aval.strong(), memory_space, kind)
     return Ref(ref_aval, _in_space_of(ref_aval, strong))
 
 
@@ -165,7 +163,9 @@ def get(ref: Ref | RefView, idx: Any = None) -> Array:
     Array([1, 2], dtype=int32)
     """
     _check("get", ref)
-    whole = _read(ref, current_trace.get())
+    whole = ref.read(current_trace.get())
+    if ref.aval.memory_space is not None:
+        whole = _moved(whole, Space.Device)
     return whole if _is_all(idx) else whole[_checked(ref, idx)]
 
 
@@ -339,7 +339,8 @@ def _check(function: str, ref: Any) -> None:
 
 def _read(ref: Ref | RefView, trace: Any) -> Any:
     """The value of a reference, in the memory of the device."""
-    return _moved(ref.read(trace), Space.Device)
+    value = ref.read(trace)
+    return value if ref.aval.memory_space is None else _moved(value, Space.Device)
 
 
 def _in_space_of(ref: AbstractRef, value: Any) -> Any:
@@ -348,7 +349,7 @@ def _in_space_of(ref: AbstractRef, value: Any) -> Any:
 
 
 def _moved(x: Any, space: Space) -> Any:
-    return x if type_of(x).memory_space is space else to_memory(x, memory_kind=kind_of(space))
+    return x if x.aval.memory_space is space else to_memory(x, memory_kind=kind_of(space))
 
 
 def _is_all(idx: Any) -> bool:
