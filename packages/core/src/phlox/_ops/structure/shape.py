@@ -219,13 +219,14 @@ def _reshape_types(x: ShapedArray, new_sizes: tuple[int, ...], dimensions: Any) 
             instead="phlox.numpy.reshape, which works out a length that is given as -1",
             shapes=[x.shape, new_sizes],
         )
-    return shaped(tuple(new_sizes), x.dtype, x.weak_type)
+    return shaped(tuple(new_sizes), x.dtype, x.weak_type).in_space(x.memory_space)
 
 
 reshape = structural(
     "reshape",
     types=_reshape_types,
     sharding=shape_sharding.reshape_sharding,
+    memory_in_types=True,
     axis_map_of=shape_sharding.reshape_axis_map,
     lower=lambda f, x, new_sizes, dimensions: f.unlike("stablehlo.reshape", x, f.out),
     transpose=lambda ct, aval, **_: reshape(ct, new_sizes=aval.shape, dimensions=None),
