@@ -114,39 +114,27 @@ class ShapedArray:
             return value
 
     def update(self, **changes: Any) -> ShapedArray:
-        """This type with some of shape, dtype, weak_type, vma, sharding and memory_space replaced; another shape drops
-        the `spec`."""
+        """This type with some of shape, dtype, weak_type, vma, spec, sharding and memory_space replaced; another shape
+        drops the `spec`."""
         shape = tuple(changes.get("shape", self.shape))
-        spec = self.spec if self.spec is None or shape == self.shape else None
+        spec = changes.get("spec", self.spec if self.spec is None or shape == self.shape else None)
         if (sharding := changes.get("sharding")) is not None:
             spec = _spec_of(sharding, len(shape))
         dtype, weak_type = changes.get("dtype", self.dtype), changes.get("weak_type", self.weak_type)
-        return _annotated(
-            shape, dtype, weak_type, changes.get("vma", self.vma), spec, changes.get("memory_space", self.memory_space)
-        )
+        vma, space = changes.get("vma", self.vma), changes.get("memory_space", self.memory_space)
+        return _annotated(shape, dtype, weak_type, vma, spec, space)
 
     def varying(self, vma: frozenset[Any]) -> ShapedArray:
         """This type with values that vary along exactly the axes `vma`."""
-        if vma == self.vma:
-            return self
-        return _annotated(self.shape, self.dtype, self.weak_type, vma, self.spec, self.memory_space)
+        return self if vma == self.vma else self.update(vma=vma)
 
     def with_spec(self, spec: Spec | None) -> ShapedArray:
         """This type with this `spec`."""
-        if spec is self.spec:
-            return self
-        return _annotated(self.shape, self.dtype, self.weak_type, self.vma, spec, self.memory_space)
+        return self if spec is self.spec else self.update(spec=spec)
 
     def in_space(self, space: Space) -> ShapedArray:
         """This type of an array in this memory space."""
-        if space is self.memory_space:
-            return self
-        return _annotated(self.shape, self.dtype, self.weak_type, self.vma, self.spec, space)
-
-    def matches(self, other: ShapedArray) -> bool:
-        """Whether the types are equal but for weak types and `vma`."""
-        mine = self.shape, self.dtype, self.spec, self.memory_space
-        return mine == (other.shape, other.dtype, other.spec, other.memory_space)
+        return self if space is self.memory_space else self.update(memory_space=space)
 
     def without_axis(self, axis: int) -> ShapedArray:
         """The type of a slice: this type without one axis."""
@@ -169,9 +157,7 @@ class ShapedArray:
     def tangent(self) -> ShapedArray:
         """The type of tangents: this type if its dtype is inexact, else one of dtype float0."""
         dtype = dtypes.tangent_dtype(self.dtype)
-        if dtype is self.dtype:
-            return self
-        return _annotated(self.shape, dtype, False, self.vma, self.spec, self.memory_space)
+        return self if dtype is self.dtype else self.update(dtype=dtype, weak_type=False)
 
     def cotangent(self) -> ShapedArray:
         """The type of cotangents: the tangent type with reduced and unreduced axes exchanged."""
@@ -182,19 +168,11 @@ class ShapedArray:
 
     mat = property(operator.attrgetter("manual_axis_type"))  # JAX's short name
 
-    def to_tangent_aval(self) -> ShapedArray:
-        """JAX's name for `tangent`."""
-        return self.tangent()
-
-    def at_least_vspace(self) -> ShapedArray:
-        """JAX's older name for `tangent`."""
-        return self.tangent()
+    to_tangent_aval = at_least_vspace = tangent  # JAX's names
 
     def strong(self) -> ShapedArray:
         """This type with ``weak_type=False``."""
-        if not self.weak_type:
-            return self
-        return _annotated(self.shape, self.dtype, False, self.vma, self.spec, self.memory_space)
+        return self.update(weak_type=False) if self.weak_type else self
 
     def str_short(self, short_dtypes: bool = False) -> str:
         """JAX's name for `short` with ``short_dtypes=True``; by default ``float32[3,4]``."""
@@ -248,12 +226,12 @@ def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:
     key = (shape, dtype, weak_type)
     aval = _interned.get(key)
     if aval is None:
-        aval = _interned.add(key, lambda: _make_aval(*key))
+        aval = _interned.add(key, lambda: _make_aval(*key, frozenset(), None, Space.Device))
     return aval
 
 
 def _annotated(
-    shape: Shape, dtype: Dtype, weak_type: bool, vma: frozenset[Any], spec: Spec | None, space: Space = Space.Device
+    shape: Shape, dtype: Dtype, weak_type: bool, vma: frozenset[Any], spec: Spec | None, space: Space
 ) -> ShapedArray:
     """The unique type with these fields."""
     # Types without annotations have one object, whichever way they were made.
@@ -261,17 +239,7 @@ def _annotated(
         return shaped(shape, dtype, weak_type)
     key = (shape, dtype, weak_type, vma, spec, space)
     cached = _interned.get(key)
-    if cached is None:
-
-        def make() -> ShapedArray:
-            aval = _make_aval(*key[:3])
-            if space is not Space.Device:
-                note_space()
-            aval.vma, aval.spec, aval.memory_space, aval.annotated = vma, spec, space, True
-            return aval
-
-        cached = _interned.add(key, make)
-    return cached
+    return _interned.add(key, lambda: _make_aval(*key)) if cached is None else cached
 
 
 def _no_spec(sharding: Any, ndim: int) -> Spec | None:
@@ -288,10 +256,9 @@ def read_shardings_with(spec_of: Callable[[Any, int], Spec | None]) -> None:
     _spec_of = spec_of
 
 
-_NO_AXES: frozenset[Any] = frozenset()
-
-
-def _make_aval(shape: Shape, dtype: Dtype, weak_type: bool) -> ShapedArray:
+def _make_aval(
+    shape: Shape, dtype: Dtype, weak_type: bool, vma: frozenset[Any], spec: Spec | None, space: Space
+) -> ShapedArray:
     try:
         lengths = tuple([as_length(n) for n in shape])  # of NumPy integers, too
     except TypeError:
@@ -302,10 +269,10 @@ def _make_aval(shape: Shape, dtype: Dtype, weak_type: bool) -> ShapedArray:
     aval.shape = lengths
     aval.dtype = dtype
     aval.weak_type = weak_type
-    aval.vma = _NO_AXES
-    aval.spec = None
-    aval.memory_space = Space.Device
-    aval.annotated = False
+    aval.vma = vma
+    aval.spec = spec
+    aval.memory_space = note_space(space)
+    aval.annotated = bool(vma) or spec is not None or space is not Space.Device
     aval.ndim = len(lengths)
     aval.size = math.prod(lengths)
     return aval

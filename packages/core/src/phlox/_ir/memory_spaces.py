@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .sharding_types import refuse
 
@@ -31,14 +31,16 @@ class Space(enum.Enum):
 _any = False
 
 
-def note_space() -> None:
-    """Notes that there is a type in another space than `Space.Device`."""
+def note_space(space: Space) -> Space:
+    """`space`, which a new type is in."""
     global _any
-    _any = True
+    _any = _any or space is not Space.Device
+    return space
 
 
 def any_spaces() -> bool:
-    """Whether there ever was such a type. Without any, transformations need not compare those of cotangents."""
+    """Whether a type was ever in another space than that of the device. Without any, transformations need not compare
+    those of cotangents and primals."""
     return _any
 
 
@@ -57,16 +59,21 @@ def kind_of(space: Space) -> str | None:
     return "pinned_host" if space is Space.Host else None
 
 
-def shared_space(name: str, avals: Sequence[ShapedArray]) -> Space:
-    """The space of the results of the operation `name`: that of the operands. Those without axes may be in any, and as
-    in JAX, results of such operands alone are in the memory of the device.
+def in_shared_space(name: str, avals: Sequence[ShapedArray], result_types: Any) -> Any:
+    """The type of the result of the operation `name`, or the list of types, in the space of its operands.
 
-    Raises `ShardingTypeError` if operands are in two spaces.
+    Operands without axes may be in any space, and as in JAX, results of such operands alone are in the memory of the
+    device. Raises `ShardingTypeError` if other operands are in two spaces.
     """
-    if all(a.memory_space is Space.Any for a in avals):
-        return Space.Any
+    if all(a.memory_space is Space.Device for a in avals):
+        return result_types
     spaces = {a.memory_space for a in avals if a.ndim}
+    if all(a.memory_space is Space.Any for a in avals):
+        spaces = {Space.Any}
     if len(spaces) > 1:
         what = f"memory_space of all inputs passed to `{name}` must be the same"
         refuse(name, what, avals, "phlox.device_put(x, phlox.memory.Space.Device) of an operand first")
-    return spaces.pop() if spaces else Space.Device
+    space = spaces.pop() if spaces else Space.Device
+    if isinstance(result_types, list | tuple):
+        return [a.in_space(space) for a in result_types]
+    return result_types.in_space(space)

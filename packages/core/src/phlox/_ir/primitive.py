@@ -16,7 +16,7 @@ from typing import Any, Literal
 from .._base.errors import MissingRuleError, OptionError, PhloxError
 from . import sharding_types
 from .avals import ShapedArray
-from .memory_spaces import Space, shared_space
+from .memory_spaces import in_shared_space
 from .partial_results import result_reductions
 from .rules import RULES, Rules
 
@@ -199,20 +199,10 @@ class Primitive(Rules):
             )
         for a in avals:
             if a.annotated:
-                placed = self._in_memory(avals, result_types)
-                return self._laid(avals, params, self._varying(avals, params, placed))
+                if not self.memory_in_types and self.sharding is not sharding_in_types:
+                    result_types = in_shared_space(self.name, avals, result_types)
+                return self._laid(avals, params, self._varying(avals, params, result_types))
         return result_types
-
-    def _in_memory(self, avals: tuple[ShapedArray, ...], result_types: Any) -> Any:
-        """The `result_types`, in the memory space of the operands."""
-        if (
-            self.memory_in_types
-            or self.sharding is sharding_in_types
-            or all(a.memory_space is Space.Device for a in avals)
-        ):
-            return result_types
-        space = shared_space(self.name, avals)
-        return [a.in_space(space) for a in result_types] if self.multiple_results else result_types.in_space(space)
 
     def _laid(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], result_types: Any) -> Any:
         """The `result_types`, with the explicit mesh axes over which the results are split."""

@@ -19,7 +19,7 @@ from .._ops.elementwise.arithmetic import add
 from .._ops.elementwise.families import literal
 from .._trace.trace import typeof
 from .._transform.manual_axes import as_varying, widen_refs
-from ._loop_messages import carry_text, difference
+from ._loop_messages import carry_text, difference, have_equal_types
 
 Carry = Any
 
@@ -96,7 +96,7 @@ def check_carry(
     differ = [
         (path[body.depth :], aval, out)
         for path, aval, out in zip(pytree.named_paths(in_tree), avals, s.out_avals, strict=False)
-        if not aval.matches(out)
+        if not have_equal_types(aval, out)
     ]
     if not differ:
         return
