@@ -269,9 +269,7 @@ def _make_aval(
     aval.shape = lengths
     aval.dtype = dtype
     aval.weak_type = weak_type
-    aval.vma = vma
-    aval.spec = spec
-    aval.memory_space = note_space(space)
+    aval.vma, aval.spec, aval.memory_space = vma, spec, note_space(space)
     aval.annotated = bool(vma) or spec is not None or space is not Space.Device
     aval.ndim = len(lengths)
     aval.size = math.prod(lengths)

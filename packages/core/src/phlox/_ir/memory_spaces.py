@@ -13,6 +13,7 @@ from .sharding_types import refuse
 
 if TYPE_CHECKING:
     from .avals import ShapedArray
+    from .primitive import Primitive
 
 
 class Space(enum.Enum):
@@ -59,20 +60,20 @@ def kind_of(space: Space) -> str | None:
     return "pinned_host" if space is Space.Host else None
 
 
-def in_shared_space(name: str, avals: Sequence[ShapedArray], result_types: Any) -> Any:
-    """The type of the result of the operation `name`, or the list of types, in the space of its operands.
+def in_shared_space(primitive: Primitive, avals: Sequence[ShapedArray], result_types: Any) -> Any:
+    """The type of the result of an operation, or the list of types, in the space of its operands.
 
     Operands without axes may be in any space, and as in JAX, results of such operands alone are in the memory of the
     device. Raises `ShardingTypeError` if other operands are in two spaces.
     """
-    if all(a.memory_space is Space.Device for a in avals):
+    if primitive.memory_in_types or all(a.memory_space is Space.Device for a in avals):
         return result_types
     spaces = {a.memory_space for a in avals if a.ndim}
     if all(a.memory_space is Space.Any for a in avals):
         spaces = {Space.Any}
     if len(spaces) > 1:
-        what = f"memory_space of all inputs passed to `{name}` must be the same"
-        refuse(name, what, avals, "phlox.device_put(x, phlox.memory.Space.Device) of an operand first")
+        what = f"memory_space of all inputs passed to `{primitive.name}` must be the same"
+        refuse(primitive.name, what, avals, "phlox.device_put(x, phlox.memory.Space.Device) of an operand first")
     space = spaces.pop() if spaces else Space.Device
     if isinstance(result_types, list | tuple):
         return [a.in_space(space) for a in result_types]

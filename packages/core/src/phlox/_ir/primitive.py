@@ -52,8 +52,7 @@ class Primitive(Rules):
       has_user_derivative: whether its derivative is a user's function, which is traced when the operation is
         differentiated, and may contain such loops.
       decomposes: whether it is a decomposition into eigenvectors or singular vectors.
-      memory_in_types: whether the rule `types` says in which memory space the results are. For other operations, unless
-        `sharding` is `sharding_in_types`, it is the one of the operands, see `_ir.memory_spaces`.
+      memory_in_types: whether `types` says in which memory space results are; otherwise it is that of the operands.
       unfused: whether XLA's older emitter of CPU loops suffices for a program of this operation alone: "operation" if
         its results have the same bits as those of the newer emitter, "layout" if the operation only becomes part of the
         loop of another one; None: the newer emitter is needed. See `_xla.cpu_emitter`.
@@ -119,9 +118,9 @@ class Primitive(Rules):
         self.unbounded = unbounded
         self.has_user_derivative = has_user_derivative
         self.decomposes = decomposes
-        self.memory_in_types = memory_in_types
         for rule in RULES:
             setattr(self, rule, rules.get(rule))
+        self.memory_in_types = memory_in_types or self.sharding is sharding_in_types
         #: compiled programs of this one operation, by the keys of the operands and the parameters
         self.cache: dict[Any, Any] = {}
         #: results of the rule `types`
@@ -199,9 +198,8 @@ class Primitive(Rules):
             )
         for a in avals:
             if a.annotated:
-                if not self.memory_in_types and self.sharding is not sharding_in_types:
-                    result_types = in_shared_space(self.name, avals, result_types)
-                return self._laid(avals, params, self._varying(avals, params, result_types))
+                placed = in_shared_space(self, avals, result_types)
+                return self._laid(avals, params, self._varying(avals, params, placed))
         return result_types
 
     def _laid(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], result_types: Any) -> Any:

@@ -96,9 +96,14 @@ def as_typed(x: Any, aval: ShapedArray) -> Any:
     return x if type(x) is Zero else reshard_like(as_varying(x, aval), aval)
 
 
+def any_typed() -> bool:
+    """Whether there are types for which `as_typed` changes something: few programs have any."""
+    return bool(tracked_axes()) or any_specs() or any_spaces()
+
+
 def as_typed_all(xs: list[Any], avals: Iterable[ShapedArray]) -> list[Any]:
-    """`as_typed` of each; `avals` is not read where types have neither."""
-    if not tracked_axes() and not any_specs() and not any_spaces():
+    """`as_typed` of each; `avals` is not read where types need none."""
+    if not any_typed():
         return xs
     return [as_typed(x, a) for x, a in zip(xs, avals, strict=True)]
 
