@@ -2,12 +2,14 @@
 and programs compiled ahead of time: what lies where, and what is refused, as in jax on eight devices."""
 
 import copy
+import functools
 import os
 import pickle
 import subprocess
 import sys
 
 import jax
+import jax.export
 import numpy as np
 import pytest
 
@@ -257,6 +259,193 @@ def test_what_is_no_sharding(option, wrong):
     for m in (phlox, jax):
         with pytest.raises(TypeError):
             m.jit(lambda x: x, **{option: m.devices()[0] if wrong == "device" else wrong})(X)
+
+
+# --- memory spaces in types
+
+V, W = np.arange(4, dtype=np.float32), np.eye(4, dtype=np.float32)
+
+
+def memories(m, tree):
+    """For each array its type, the kind of memory, whether it is committed, and its elements."""
+    return [(str(m.typeof(x)), x.sharding.memory_kind, x.committed, np.asarray(x)) for x in m.tree.leaves(tree)]
+
+
+def to_host(m, x):
+    return m.device_put(x, m.memory.Space.Host)
+
+
+def to_device(m, x):
+    return m.device_put(x, m.memory.Space.Device)
+
+
+def single(m, number, kind):
+    return m.sharding.SingleDeviceSharding(m.devices()[number], memory_kind=kind)
+
+
+def explicit(m, *spec, **options):
+    axis_types = (m.sharding.AxisType.Explicit,) * 2
+    return m.NamedSharding(m.make_mesh((4, 2), ("x", "y"), axis_types=axis_types), m.P(*spec), **options)
+
+
+def own_backward(m):
+    f = m.custom_vjp(lambda x: to_host(m, x))
+    f.defvjp(lambda x: (f(x), None), lambda _, g: (to_device(m, g) * 3,))
+    return f
+
+
+#: functions of an array in host memory, `h`, and of one in the memory of the device, `d`
+IN_SPACES = {
+    "returned": lambda m, h, d: (h, d),
+    "moved": lambda m, h, d: (to_device(m, h), to_host(m, d), to_host(m, h)),
+    "moved to a sharding": lambda m, h, d: m.device_put(d, single(m, 0, "pinned_host")),
+    "not moved": lambda m, h, d: m.device_put(h),
+    "elementwise": lambda m, h, d: (m.numpy.sin(h), -h, h * h, h**2, h > 1, h.astype("int32")),
+    "with numbers": lambda m, h, d: (h + 1, 2 * h, m.lax.clamp(0.0, h, 2.0), h / np.float32(3)),
+    "with scalars of the other space": lambda m, h, d: (h.sum() * d, d.sum() * h, m.lax.max(h[0], d)),
+    "of scalars": lambda m, h, d: (h.sum(), h.sum() * h.sum(), m.lax.sin(h[1]), h.mean(), h[0] + 1),
+    "structural": lambda m, h, d: (h.reshape(2, 2), h[1:], h[1], m.lax.concatenate([h, h], 0), m.lax.rev(h, (0,))),
+    "broadcast": lambda m, h, d: (m.lax.broadcast(h, (2,)), m.lax.broadcast(h[0], (2,)), m.numpy.stack([h, h])),
+    "reduced": lambda m, h, d: (h.max(), m.lax.cumsum(h), m.numpy.any(h > 1), h @ h),
+    "of several results": lambda m, h, d: (m.lax.sort(h), m.numpy.argsort(h), m.lax.top_k(h, 2)),
+    "scattered": lambda m, h, d: (d.at[np.array([1])].set(h[:1]), h.at[np.array([0, 1])].add(d[:2]), h.at[0].set(7)),
+    "less precise": lambda m, h, d: (m.lax.reduce_precision(h, 5, 2), m.lax.reduce_precision(h[1], 5, 2)),
+    "selected": lambda m, h, d: (m.lax.select(h > 1, h, h), m.lax.select(d[0] > 1, h, h)),
+    "copies": lambda m, h, d: (m.numpy.array(h), m.numpy.asarray(h), h.copy(), m.lax.stop_gradient(h)),
+    "barrier": lambda m, h, d: m.lax.optimization_barrier((h, d)),
+    "calls": lambda m, h, d: (m.jit(lambda x: x + 1)(h), m.checkpoint(lambda x: x + 1)(h)),
+    "branches": lambda m, h, d: m.lax.cond(d[0] > 1, lambda x: (x + 1, d), lambda x: (x * 2, d), h),
+    "carries": lambda m, h, d: (
+        m.lax.scan(lambda c, _: (c + 1, None), h, length=2)[0],
+        m.lax.while_loop(lambda c: c[0] < 3, lambda c: c + 1, h),
+        m.lax.fori_loop(0, 2, lambda i, c: to_host(m, to_device(m, c) + d), h),
+    ),
+    "rows": lambda m, h, d: m.lax.scan(
+        lambda c, row: (c + to_device(m, row).sum(), (row, to_host(m, c[None]), c)), 0.0, m.numpy.stack([h, h])
+    ),
+    "examples": lambda m, h, d: (
+        m.vmap(lambda x: to_device(m, x) + 1)(h),
+        m.vmap(lambda x: to_host(m, x * 2))(d),
+        m.vmap(lambda x: x + d, out_axes=1)(m.numpy.stack([d, d])),
+    ),
+    "tangents": lambda m, h, d: (m.jvp(m.numpy.sin, (h,), (h,)), m.jvp(lambda x: to_host(m, x), (d,), (d,))),
+    "gradient of what is moved to the device": lambda m, h, d: m.grad(lambda x: (to_device(m, x) ** 2).sum())(h),
+    "own backward rule": lambda m, h, d: m.grad(lambda x: to_device(m, own_backward(m)(x)).sum())(d),
+    "read from a reference": lambda m, h, d: m.new_ref(d)[...],
+}
+MIXED = {
+    "add": lambda m, h, d: h + d,
+    "numpy array": lambda m, h, d: h + V,
+    "product": lambda m, h, d: h @ d,
+    "concatenate": lambda m, h, d: m.lax.concatenate([h, d], 0),
+    "select": lambda m, h, d: m.lax.select(d > 1, h, h),
+    "update of a slice": lambda m, h, d: m.lax.dynamic_update_slice(h, d[:1], (0,)),
+    "gather": lambda m, h, d: h[m.numpy.array([1, 0])],
+    "constant": lambda m, h, d: h + m.lax.iota("float32", 4),
+    "examples": lambda m, h, d: m.vmap(lambda x, y: x + y)(h, d),
+    "carry to the device": lambda m, h, d: m.lax.scan(lambda c, _: (to_device(m, c), None), h, length=2),
+    "carry to the host": lambda m, h, d: m.lax.scan(lambda c, _: (to_host(m, c), None), d, length=2),
+    "loop": lambda m, h, d: m.lax.while_loop(lambda c: c[0] < 3, lambda c: to_device(m, c + 1), h),
+    "branches": lambda m, h, d: m.lax.cond(d[0] > 1, lambda x: to_device(m, x), lambda x: x, h),
+}
+
+
+def _outcome_in_spaces(m, f, compiled):
+    f = functools.partial(f, m)
+    return memories(m, (m.jit(f) if compiled else f)(to_host(m, V), m.numpy.asarray(V)))
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("name", IN_SPACES)
+def test_memory_spaces_like_jax(name, compiled):
+    mine, theirs = (_outcome_in_spaces(m, IN_SPACES[name], compiled) for m in (phlox, jax))
+    # Of a program that only moves arrays within, jax calls all results committed.
+    _same([x[:2] + x[3:] for x in mine], [x[:2] + x[3:] for x in theirs])
+    assert all(x[2] for x in mine if x[1] == "pinned_host")
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("name", MIXED)
+def test_spaces_that_are_not_mixed(name, compiled):
+    for m in (phlox, jax):
+        with pytest.raises((ValueError, TypeError), match=r"memory_space|equal (output )?types"):
+            _outcome_in_spaces(m, MIXED[name], compiled)
+
+
+def shardings_in_host_memory(m):
+    over_host, over_device = over(m, "x", memory_kind="pinned_host"), over(m, "x")
+    split = put(m, "x", memory_kind="pinned_host")
+    typed = m.device_put(X, explicit(m, "x", memory_kind="pinned_host"))
+    moved = m.jit(lambda x: m.device_put(x, over_host) * 2)(put(m, "x")), m.jit(lambda x: x + 1)(split)
+    back = m.device_put(split, over_device), m.jit(lambda x: m.device_put(x, over_device))(split)
+    resharded = m.jit(lambda x: m.reshard(x, explicit(m, None, "y")))(typed)
+    axes = typed, typed + 1, m.jit(lambda x: x.sum(0))(typed), resharded, m.reshard(typed, explicit(m, None, "y"))
+    one = m.device_put(V, single(m, 1, "pinned_host")), m.device_put(V, single(m, 1, "unpinned_host"))
+    mapped = m.shard_map(lambda x: x + 1, mesh=mesh(m), in_specs=m.P("x"), out_specs=m.P("x"))(split)
+    taking, returning = (m.jit(lambda x: x + 1, **{o: over_host}) for o in ("in_shardings", "out_shardings"))
+    return memories(m, [split, moved, back, axes, one, one[1] + 1, mapped, taking(X), taking(split), returning(X)])
+
+
+def cached_by_space(m):
+    traced = []
+    f = m.jit(lambda x: (traced.append(str(m.typeof(x))), x + 1)[1])
+    arrays = m.numpy.asarray(V), to_host(m, V), m.device_put(V, single(m, 0, "unpinned_host")), to_host(m, V + 1)
+    results = [f(x) for x in arrays]
+    compiled, exported = f.lower(arrays[1]).compile(), m.export.export(f)(arrays[1])
+    types = [str(a) for a in (*exported.in_avals, *exported.out_avals)]
+    return memories(m, [results, compiled(arrays[1]), exported.call(arrays[1])]), traced[:2], types
+
+
+def attributes_of_types(m):
+    h, d = m.typeof(to_host(m, V)), m.typeof(m.numpy.asarray(V))
+    texts = str(h), h.str_short(short_dtypes=True), repr(h), repr(h.memory_space), repr(d.memory_space)
+    changed = h.update(memory_space=m.memory.Space.Device) == d, str(h.update(shape=(2,))), str(h.to_tangent_aval())
+    any_space = str(h.update(memory_space=m.memory.Space.Any))
+    return texts, h == d, h == m.typeof(to_host(m, V)), changed, any_space, [repr(s) for s in m.memory.Space]
+
+
+def descriptions_of_spaces(m):
+    structs = m.eval_shape(lambda x: (to_host(m, x), x), V), m.eval_shape(lambda x: x + 1, to_host(m, V))
+    over_host = m.ShapeDtypeStruct((16, 8), "float32", sharding=over(m, "x", memory_kind="pinned_host"))
+    structs = (*structs, over_host, m.eval_shape(lambda x: x * 2, over_host))
+    return [str(m.typeof(s)) for s in m.tree.leaves(structs)]
+
+
+def references_in_spaces(m):
+    results = []
+    for x, space in ((V, "Host"), (V, "Device"), (to_host(m, V), None), (to_host(m, V), "Device")):
+        ref = m.new_ref(m.numpy.asarray(x), memory_space=space and m.memory.Space[space])
+        ref[0], ref[1:] = 5.0, ref[1:] * 2
+        ref[...] = ref[...] + 1
+        m.jit(lambda ref: ref.at[1:3][0].__add__(0) is None or ref.__setitem__(3, ref[0] + ref[1]))(ref)
+        doubled = m.jit(lambda ref: ref[...] * 2)(ref)
+        results.append((repr(m.typeof(ref)), [x[:2] + x[3:] for x in memories(m, [ref[...], doubled, m.freeze(ref)])]))
+    return results
+
+
+@pytest.mark.parametrize(
+    "program",
+    [shardings_in_host_memory, cached_by_space, attributes_of_types, descriptions_of_spaces, references_in_spaces],
+    ids=lambda f: f.__name__,
+)
+def test_types_in_spaces_like_jax(program):
+    _same(program(phlox), program(jax))
+
+
+def test_gradients_in_host_memory():
+    """A cotangent is moved to where its value is, where jax refuses it."""
+    h, f = to_host(phlox, V), lambda x: (to_host(phlox, x) ** 2).sum()
+    for gradient, kind in ((phlox.grad(f)(V), "device"), (phlox.jit(phlox.grad(f))(h), "pinned_host")):
+        np.testing.assert_array_equal(gradient, 2 * V)
+        assert gradient.sharding.memory_kind == kind
+
+
+def test_exported_types_keep_their_space():
+    exported = phlox.export.export(phlox.jit(lambda x: to_host(phlox, x)))(V)
+    read = phlox.export.deserialize(exported.serialize())
+    assert [str(a) for a in (*read.in_avals, *read.out_avals)] == ["float32[4]", "float32<host>[4]"]
+    assert pickle.loads(pickle.dumps(read.out_avals[0])) is read.out_avals[0]
+    assert read.call(V).sharding.memory_kind == "pinned_host"
 
 
 # --- pickles and copies

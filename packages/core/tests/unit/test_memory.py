@@ -122,7 +122,7 @@ def test_the_message_of_a_gpu_says_what_was_asked_for():
 
 @pytest.mark.parametrize("where", [phlox.memory.Space.Device, phlox.devices()[0]])
 def test_a_traced_array_is_moved_to_the_memory_of_a_gpu(where, monkeypatch):
-    """Its type does not say whether it is in host memory."""
+    """Its type does not say whether `in_shardings` put it into host memory."""
     monkeypatch.setattr(transfers, "default_backend", lambda: "gpu")
     monkeypatch.setattr(reshard, "platform_of", lambda f: "cuda")
     text = phlox.jit(lambda x: phlox.device_put(x, where) + 1).lower(jnp.ones(3)).as_text()

@@ -18,6 +18,7 @@ from .._base.interning import Interned
 from . import dtypes
 from .dimensions import as_length, is_symbolic
 from .dtypes import Dtype, ExtendedDtype
+from .memory_spaces import Space, note_space, space_text
 from .sharding_types import Entry, Spec, axis_text, check_divisible, entries_of, mesh_text, reductions_of, spec_over
 
 Shape = tuple[int, ...]
@@ -35,16 +36,16 @@ class ShapedArray:
       vma: inside of `shard_map`, the names of the mesh axes along which values differ between devices ("varying manual
         axes"); a frozenset.
       spec: how the array is split over the explicit axes of a mesh, a `Spec`; None if it is not.
-      annotated: whether there is a `vma` or a `spec`.
+      memory_space: the `Space` of the memory that holds the array; see `memory_spaces`.
+      annotated: whether there is a `vma` or a `spec`, or another memory space than that of the device.
       short: ``f32[3,4]``, the form of printed Jaxprs and error messages.
       physical: the type of the array in memory; it differs for extended dtypes such as PRNG keys.
       text: ``tensor<3x4xf32>``, the type of the physical array in StableHLO text.
       sharding: `spec` as a `NamedSharding` of an `AbstractMesh`, for JAX's API; without a `spec`, of the mesh of the
         context, or of one without axes.
       manual_axis_type: `vma` as JAX's object.
-      memory_space: the memory of the device, for JAX's API. Types do not differ by memory.
 
-    The last six are computed at the first access.
+    The last five are computed at the first access.
     """
 
     __slots__ = (
@@ -70,13 +71,13 @@ class ShapedArray:
     weak_type: bool
     vma: frozenset[Any]
     spec: Spec | None
+    memory_space: Space
     annotated: bool
     ndim: int
     size: int
     short: str
     text: str
     manual_axis_type: Any
-    memory_space: Any
     physical: ShapedArray
     sharding: Any
 
@@ -88,11 +89,11 @@ class ShapedArray:
         *,
         sharding: Any = None,
         manual_axis_type: Any = None,
-        memory_space: Any = None,
+        memory_space: Space = Space.Device,
         layout: Any = None,
     ) -> ShapedArray:
-        """JAX's constructor. Types do not differ by `memory_space` and `layout`, which are accepted as in JAX."""
-        aval = shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type)
+        """JAX's constructor. Types do not differ by `layout`, which is accepted as in JAX."""
+        aval = shaped(tuple(shape), dtypes.as_dtype(dtype), weak_type).in_space(memory_space)
         if manual_axis_type is not None:
             aval = aval.varying(frozenset(manual_axis_type.varying))
         return aval if sharding is None else check_divisible(aval.with_spec(_spec_of(sharding, aval.ndim)))
@@ -100,7 +101,7 @@ class ShapedArray:
     def __reduce__(self) -> Any:
         if not self.annotated:
             return ShapedArray, (self.shape, self.dtype, self.weak_type)
-        return _annotated, (self.shape, self.dtype, self.weak_type, self.vma, self.spec)
+        return _annotated, (self.shape, self.dtype, self.weak_type, self.vma, self.spec, self.memory_space)
 
     if not TYPE_CHECKING:  # with __getattr__, a type checker would accept every attribute name
 
@@ -113,21 +114,27 @@ class ShapedArray:
             return value
 
     def update(self, **changes: Any) -> ShapedArray:
-        """This type with some of shape, dtype, weak_type, vma and sharding replaced; another shape drops the `spec`."""
+        """This type with some of shape, dtype, weak_type, vma, spec, sharding and memory_space replaced; another shape
+        drops the `spec`."""
         shape = tuple(changes.get("shape", self.shape))
-        spec = self.spec if self.spec is None or shape == self.shape else None
+        spec = changes.get("spec", self.spec if self.spec is None or shape == self.shape else None)
         if (sharding := changes.get("sharding")) is not None:
             spec = _spec_of(sharding, len(shape))
         dtype, weak_type = changes.get("dtype", self.dtype), changes.get("weak_type", self.weak_type)
-        return _annotated(shape, dtype, weak_type, changes.get("vma", self.vma), spec)
+        vma, space = changes.get("vma", self.vma), changes.get("memory_space", self.memory_space)
+        return _annotated(shape, dtype, weak_type, vma, spec, space)
 
     def varying(self, vma: frozenset[Any]) -> ShapedArray:
         """This type with values that vary along exactly the axes `vma`."""
-        return self if vma == self.vma else _annotated(self.shape, self.dtype, self.weak_type, vma, self.spec)
+        return self if vma == self.vma else self.update(vma=vma)
 
     def with_spec(self, spec: Spec | None) -> ShapedArray:
         """This type with this `spec`."""
-        return self if spec is self.spec else _annotated(self.shape, self.dtype, self.weak_type, self.vma, spec)
+        return self if spec is self.spec else self.update(spec=spec)
+
+    def in_space(self, space: Space) -> ShapedArray:
+        """This type of an array in this memory space."""
+        return self if space is self.memory_space else self.update(memory_space=space)
 
     def without_axis(self, axis: int) -> ShapedArray:
         """The type of a slice: this type without one axis."""
@@ -135,7 +142,7 @@ class ShapedArray:
         if spec is not None:
             spec = spec_over(spec.mesh, spec.entries[:axis] + spec.entries[axis + 1 :], spec.reductions)
         shape = self.shape[:axis] + self.shape[axis + 1 :]
-        return _annotated(shape, self.dtype, self.weak_type, self.vma, spec)
+        return _annotated(shape, self.dtype, self.weak_type, self.vma, spec, self.memory_space)
 
     def with_axis(self, axis: int, size: int, entry: Entry = (), mesh: Any = None) -> ShapedArray:
         """This type with one more axis, which is split over the axes `entry` of `mesh`."""
@@ -145,12 +152,12 @@ class ShapedArray:
             entries = (*old[:axis], entry, *old[axis:])
             spec = spec_over(mesh if spec is None else spec.mesh, entries, reductions_of(self))
         shape = (*self.shape[:axis], size, *self.shape[axis:])
-        return _annotated(shape, self.dtype, self.weak_type, self.vma, spec)
+        return _annotated(shape, self.dtype, self.weak_type, self.vma, spec, self.memory_space)
 
     def tangent(self) -> ShapedArray:
         """The type of tangents: this type if its dtype is inexact, else one of dtype float0."""
         dtype = dtypes.tangent_dtype(self.dtype)
-        return self if dtype is self.dtype else _annotated(self.shape, dtype, False, self.vma, self.spec)
+        return self if dtype is self.dtype else self.update(dtype=dtype, weak_type=False)
 
     def cotangent(self) -> ShapedArray:
         """The type of cotangents: the tangent type with reduced and unreduced axes exchanged."""
@@ -161,17 +168,11 @@ class ShapedArray:
 
     mat = property(operator.attrgetter("manual_axis_type"))  # JAX's short name
 
-    def to_tangent_aval(self) -> ShapedArray:
-        """JAX's name for `tangent`."""
-        return self.tangent()
-
-    def at_least_vspace(self) -> ShapedArray:
-        """JAX's older name for `tangent`."""
-        return self.tangent()
+    to_tangent_aval = at_least_vspace = tangent  # JAX's names
 
     def strong(self) -> ShapedArray:
         """This type with ``weak_type=False``."""
-        return _annotated(self.shape, self.dtype, False, self.vma, self.spec) if self.weak_type else self
+        return self.update(weak_type=False) if self.weak_type else self
 
     def str_short(self, short_dtypes: bool = False) -> str:
         """JAX's name for `short` with ``short_dtypes=True``; by default ``float32[3,4]``."""
@@ -179,7 +180,7 @@ class ShapedArray:
 
     def __str__(self) -> str:
         weak = "~" if self.weak_type else ""
-        return f"{weak}{dtypes.full_name(self.dtype)}[{_shape_text(self)}]{mesh_text(self)}"
+        return f"{weak}{dtypes.full_name(self.dtype)}{space_text(self)}[{_shape_text(self)}]{mesh_text(self)}"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -187,7 +188,7 @@ class ShapedArray:
 
 
 def _short(aval: ShapedArray) -> str:
-    return f"{dtypes.short_name(aval.dtype)}[{_shape_text(aval)}]{mesh_text(aval)}"
+    return f"{dtypes.short_name(aval.dtype)}{space_text(aval)}[{_shape_text(aval)}]{mesh_text(aval)}"
 
 
 def _shape_text(aval: ShapedArray) -> str:
@@ -211,12 +212,12 @@ def _physical(aval: ShapedArray) -> ShapedArray:
     # Devices have no element without bits. float0 arrays that reach a program are bools.
     if aval.dtype == dtypes.float0:
         return shaped(aval.shape, dtypes.bool_)
-    # Memory and the texts of types know nothing of mesh axes.
+    # The texts of types know nothing of mesh axes and memory spaces.
     return shaped(aval.shape, aval.dtype, aval.weak_type) if aval.annotated else aval
 
 
 #: the attributes that are computed at first access; higher layers add
-#: `sharding` (sharding.py), `manual_axis_type` (meshes.py) and `memory_space` (memory.py)
+#: `sharding` (sharding.py) and `manual_axis_type` (meshes.py)
 LAZY_ATTRIBUTES: dict[str, Callable[[ShapedArray], Any]] = {"short": _short, "text": _text, "physical": _physical}
 
 
@@ -225,26 +226,20 @@ def shaped(shape: Shape, dtype: Dtype, weak_type: bool = False) -> ShapedArray:
     key = (shape, dtype, weak_type)
     aval = _interned.get(key)
     if aval is None:
-        aval = _interned.add(key, lambda: _make_aval(*key))
+        aval = _interned.add(key, lambda: _make_aval(*key, frozenset(), None, Space.Device))
     return aval
 
 
-def _annotated(shape: Shape, dtype: Dtype, weak_type: bool, vma: frozenset[Any], spec: Spec | None) -> ShapedArray:
+def _annotated(
+    shape: Shape, dtype: Dtype, weak_type: bool, vma: frozenset[Any], spec: Spec | None, space: Space
+) -> ShapedArray:
     """The unique type with these fields."""
     # Types without annotations have one object, whichever way they were made.
-    if not vma and spec is None:
+    if not vma and spec is None and space is Space.Device:
         return shaped(shape, dtype, weak_type)
-    key = (shape, dtype, weak_type, vma, spec)
+    key = (shape, dtype, weak_type, vma, spec, space)
     cached = _interned.get(key)
-    if cached is None:
-
-        def make() -> ShapedArray:
-            aval = _make_aval(*key[:3])
-            aval.vma, aval.spec, aval.annotated = vma, spec, True
-            return aval
-
-        cached = _interned.add(key, make)
-    return cached
+    return _interned.add(key, lambda: _make_aval(*key)) if cached is None else cached
 
 
 def _no_spec(sharding: Any, ndim: int) -> Spec | None:
@@ -261,10 +256,9 @@ def read_shardings_with(spec_of: Callable[[Any, int], Spec | None]) -> None:
     _spec_of = spec_of
 
 
-_NO_AXES: frozenset[Any] = frozenset()
-
-
-def _make_aval(shape: Shape, dtype: Dtype, weak_type: bool) -> ShapedArray:
+def _make_aval(
+    shape: Shape, dtype: Dtype, weak_type: bool, vma: frozenset[Any], spec: Spec | None, space: Space
+) -> ShapedArray:
     try:
         lengths = tuple([as_length(n) for n in shape])  # of NumPy integers, too
     except TypeError:
@@ -275,9 +269,8 @@ def _make_aval(shape: Shape, dtype: Dtype, weak_type: bool) -> ShapedArray:
     aval.shape = lengths
     aval.dtype = dtype
     aval.weak_type = weak_type
-    aval.vma = _NO_AXES
-    aval.spec = None
-    aval.annotated = False
+    aval.vma, aval.spec, aval.memory_space = vma, spec, note_space(space)
+    aval.annotated = bool(vma) or spec is not None or space is not Space.Device
     aval.ndim = len(lengths)
     aval.size = math.prod(lengths)
     return aval

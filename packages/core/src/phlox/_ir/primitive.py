@@ -16,6 +16,7 @@ from typing import Any, Literal
 from .._base.errors import MissingRuleError, OptionError, PhloxError
 from . import sharding_types
 from .avals import ShapedArray
+from .memory_spaces import in_shared_space
 from .partial_results import result_reductions
 from .rules import RULES, Rules
 
@@ -52,6 +53,7 @@ class Primitive(Rules):
       has_user_derivative: whether its derivative is a user's function, which is traced when the operation is
         differentiated, and may contain such loops.
       decomposes: whether it is a decomposition into eigenvectors or singular vectors.
+      memory_in_types: whether `types` says in which memory space results are; otherwise it is that of the operands.
       unfused: whether XLA's older emitter of CPU loops suffices for a program of this operation alone: "operation" if
         its results have the same bits as those of the newer emitter, "layout" if the operation only becomes part of the
         loop of another one; None: the newer emitter is needed. See `_xla.cpu_emitter`.
@@ -62,6 +64,7 @@ class Primitive(Rules):
         "costly",
         "decomposes",
         "light",
+        "memory_in_types",
         "multiple_results",
         "name",
         "nan_checked",
@@ -99,6 +102,7 @@ class Primitive(Rules):
         unbounded: bool = False,
         has_user_derivative: bool = False,
         decomposes: bool = False,
+        memory_in_types: bool = False,
         **rules: Callable[..., Any] | None,
     ):
         unknown = set(rules) - set(RULES)
@@ -120,6 +124,7 @@ class Primitive(Rules):
         self.decomposes = decomposes
         for rule in RULES:
             setattr(self, rule, rules.get(rule))
+        self.memory_in_types = memory_in_types or self.sharding is sharding_in_types
         #: compiled programs of this one operation, by the keys of the operands and the parameters
         self.cache: dict[Any, Any] = {}
         #: results of the rule `types`
@@ -197,7 +202,8 @@ class Primitive(Rules):
             )
         for a in avals:
             if a.annotated:
-                return self._laid(avals, params, self._varying(avals, params, result_types))
+                placed = in_shared_space(self, avals, result_types)
+                return self._laid(avals, params, self._varying(avals, params, placed))
         return result_types
 
     def _laid(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], result_types: Any) -> Any:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._base.errors import ShapeError
+from .._ir.memory_spaces import any_spaces
 from .._ir.sharding_types import any_specs
 from .._ops.elementwise import logic
 from .._ops.structure import shape as ops
-from .._transform.sharding_types import with_reductions
+from .._transform.sharding_types import in_one_space, with_reductions
 from .checks import as_shape, canonical_axes, type_of
 from .promotion import common_shape, promote_dtypes
 
@@ -43,6 +44,8 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     """
     x, y = promote_dtypes(x, y)
     shape = common_shape("", [type_of(v).shape for v in (condition, x, y)])
+    if any_spaces():
+        condition, x, y = in_one_space(condition, x, y)
     if any_specs():
         # A number gives way to an array also in what is still to be reduced.
         x, y = (with_reductions(a, type_of(b)) if type_of(a).ndim == 0 else a for a, b in ((x, y), (y, x)))

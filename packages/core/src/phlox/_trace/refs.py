@@ -17,6 +17,7 @@ from .._ir.avals import ShapedArray
 from .._ir.effects import Effects, RefEffect
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxprs_in, memoized
 from .._ir.key_uses import KeyUses
+from .._ir.memory_spaces import Space
 from .._ir.primitive import Primitive, current_trace
 from .trace import Tracer, leaked
 
@@ -27,7 +28,10 @@ class AbstractRef:
     __slots__ = ("inner_aval", "kind", "memory_space")
 
     def __init__(self, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None):
-        self.inner_aval = inner_aval
+        # The memory space belongs to the reference: what is read is in that of the device.
+        if memory_space is None and inner_aval.memory_space is not Space.Device:
+            memory_space = inner_aval.memory_space
+        self.inner_aval = inner_aval.in_space(Space.Device)
         self.memory_space = memory_space
         self.kind = kind
 
@@ -76,7 +80,8 @@ class AbstractRef:
 
     def str_short(self, short_dtypes: bool = False) -> str:
         """``Ref{float32[3]}``, or ``Ref{f32[3]}`` with `short_dtypes`."""
-        return f"Ref{{{self.inner_aval.strong().str_short(short_dtypes)}}}"
+        space = "" if self.memory_space is None else f"<{self.memory_space}>"
+        return f"Ref{space}{{{self.inner_aval.strong().str_short(short_dtypes)}}}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AbstractRef) and self._parts() == other._parts()

@@ -50,7 +50,7 @@ def zeros(aval: ShapedArray) -> Any:
         scalar = primitive("convert_element_type").bind(np.int32(0), new_dtype=aval.dtype, weak_type=False)
     scalar = weak_number(scalar) if aval.weak_type and isinstance(scalar, np.generic) else scalar
     array = broadcast_to(scalar, aval.shape) if aval.shape else scalar
-    return array if aval.spec is None else reshard_like(array, aval)
+    return reshard_like(array, aval) if aval.annotated else array
 
 
 def weak_number(x: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import Jaxpr
+from .._ir.memory_spaces import any_spaces
 from .._ir.primitive import current_trace, primitive
 from .._ir.sharding_types import any_specs, manual_reductions, reductions_of
 from .._trace.axes import tracked_axes
@@ -91,13 +92,18 @@ def widen_refs(jaxpr: Jaxpr, axes: frozenset[Any] = frozenset(), read_too: bool 
 
 
 def as_typed(x: Any, aval: ShapedArray) -> Any:
-    """`x`, a value or a cotangent, with the `vma` and the `spec` of `aval`. A `Zero` stays as it is."""
+    """`x`, a value or a cotangent, with the `vma`, the `spec` and the memory space of `aval`. A `Zero` is kept."""
     return x if type(x) is Zero else reshard_like(as_varying(x, aval), aval)
 
 
+def any_typed() -> bool:
+    """Whether there are types for which `as_typed` changes something: few programs have any."""
+    return bool(tracked_axes()) or any_specs() or any_spaces()
+
+
 def as_typed_all(xs: list[Any], avals: Iterable[ShapedArray]) -> list[Any]:
-    """`as_typed` of each; `avals` is not read where types have neither."""
-    if not tracked_axes() and not any_specs():
+    """`as_typed` of each; `avals` is not read where types need none."""
+    if not any_typed():
         return xs
     return [as_typed(x, a) for x, a in zip(xs, avals, strict=True)]
 

@@ -6,21 +6,25 @@ where one does not, `reshard_like` reshards. See `_ir.sharding_types` for the ty
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base import config
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
+from .._ir.memory_spaces import kind_of
 from .._ir.primitive import primitive
 from .._ir.sharding_types import NO_REDUCTIONS, any_specs, entries_of, reductions_of, spec_over, without_manual
 from .._trace.trace import typeof
 
 
 def reshard_like(x: Any, aval: ShapedArray) -> Any:
-    """`x`, split over explicit axes as `aval` is. Anything that is no array stays as it is."""
+    """`x`, split over explicit axes as `aval` is, and in its memory space. Anything that is no array stays as it is."""
     have = typeof_value(x)
-    if have is None or have.spec is aval.spec or have.dtype == dtypes.float0:
+    if have is None or have.dtype == dtypes.float0:
+        return x
+    x = in_space_of(x, aval)
+    if have.spec is aval.spec:
         return x
     # Reductions over manual axes are changed by `as_varying`.
     if without_manual(have.spec) is without_manual(aval.spec):
@@ -31,8 +35,22 @@ def reshard_like(x: Any, aval: ShapedArray) -> Any:
     return primitive("reshard").bind(x, mesh=with_devices(spec.mesh), spec=aval.sharding.spec)
 
 
+def in_space_of(x: Any, aval: ShapedArray) -> Any:
+    """`x` in the memory space of `aval`."""
+    if typeof(x).memory_space is aval.memory_space:
+        return x
+    return primitive("to_memory").bind(x, memory_kind=kind_of(aval.memory_space))
+
+
+def in_one_space(*xs: Any) -> Sequence[Any]:
+    """The operands of an operation. Those without axes, which are broadcast, move to the memory space of others."""
+    array = next((aval for x in xs if (aval := typeof(x)).ndim), None)
+    return xs if array is None else [x if typeof(x).ndim else in_space_of(x, array) for x in xs]
+
+
 def with_reductions(x: Any, aval: ShapedArray) -> Any:
-    """`x`, a constant that meets an array of type `aval`, with the reductions of this type."""
+    """`x`, a constant that meets an array of type `aval`, with the reductions and the memory space of this type."""
+    x = in_space_of(x, aval)
     if reductions_of(aval) == NO_REDUCTIONS:
         return x
     have, spec = typeof(x), aval.spec

@@ -15,10 +15,8 @@ from .._base.source import Replay, replays
 from .._ir.avals import ShapedArray
 from .._ir.dependence import separated
 from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var, recorded_x64
-from .._ir.sharding_types import any_specs
-from .._trace.axes import tracked_axes
 from .array_operations import Zero, add
-from .manual_axes import as_typed
+from .manual_axes import any_typed, as_typed
 
 
 class Linear:
@@ -84,7 +82,7 @@ class _LinearProgram:
         #: equations that are transposed, in order
         self.backward: list[JaxprEqn] = []
         self.cotangents: dict[Var, Any] = {}
-        self.has_typed_cotangents = bool(tracked_axes()) or any_specs()
+        self.has_typed_cotangents = any_typed()
         for v, arg in zip(jaxpr.invars, args, strict=True):
             if isinstance(arg, Linear):
                 self.linear.add(v)

@@ -54,8 +54,8 @@ def placement_for(aval: ShapedArray, sharding: Sharding, committed: bool) -> Pla
     """
     # Equal shardings are one object from here on, so that placements can be looked up by identity.
     sharding = interned(sharding)
-    # Only these have axes that a type could name.
-    if aval.spec is not None or type(sharding) is NamedSharding:
+    # Only these have axes, or another memory than that of the device, that a type could name.
+    if aval.annotated or type(sharding) is NamedSharding or sharding.kind is not None:
         aval = type_with_sharding(aval, sharding)
     # The plain type as placement: nearly all arrays then need no further object, and eager and jitted calls share it.
     if not committed and sharding is default_sharding():

@@ -17,8 +17,9 @@ from .._base import config
 from .._base.monitoring import COMPILE, LOWER, log_stage, timed
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.effects import Effects
-from .._ir.jaxpr import Jaxpr, JaxprEqn, Var, memoized
+from .._ir.jaxpr import Jaxpr, JaxprEqn, Var
 from .._ir.key_uses import has_key_types
+from .._ir.memory_spaces import kind_of
 from .._ir.primitive import primitive
 from .._ir.sharding_types import any_specs
 from . import background, memory
@@ -68,7 +69,6 @@ class Program:
         out_avals: Sequence[ShapedArray],
         out_shardings: Sequence[Sharding | None] | None = None,
         checks: RunChecks | None = None,
-        memory_kinds: Sequence[str | None] = (),
         mark_keys: Callable[[Any], Any] | None = None,
         donated: frozenset[int] = frozenset(),
         execute: Callable[[Sequence[Any]], Any] | None = None,
@@ -86,9 +86,8 @@ class Program:
         if not any(self.target_shardings):
             self.target_shardings = []
         shardings = _output_shardings(executable, assignment, in_placements, out_avals)
-        if memory_kinds:
-            pairs = zip(shardings, memory_kinds, strict=True)
-            shardings = [s if kind is None else s.with_memory_kind(kind) for s, kind in pairs]
+        pairs = zip(shardings, (kind_of(a.memory_space) for a in out_avals), strict=True)
+        shardings = [s if kind is None else s.with_memory_kind(kind) for s, kind in pairs]
         if out_shardings is not None:
             shardings = [requirement or actual for requirement, actual in zip(out_shardings, shardings, strict=True)]
         self.out_shardings = shardings
@@ -96,10 +95,10 @@ class Program:
         #: indices of the arguments whose buffers results reuse
         self.donated = reused(donated, [*arguments], [*zip(out_avals, shardings, strict=True)]) if donated else donated
         self.execute = deleting(execute or executable.execute_sharded, self.donated)
-        # Commitment is one property of the whole program: if an argument is committed, all results are.
-        self.out_placements = [
-            placement_for(a, s, assignment.committed) for a, s in zip(out_avals, shardings, strict=True)
-        ]
+        # Commitment is one property of the whole program: if an argument is committed, or a result is in another memory
+        # than the default one, all results are.
+        committed = assignment.committed or any(s.kind is not None for s in shardings)
+        self.out_placements = [placement_for(a, s, committed) for a, s in zip(out_avals, shardings, strict=True)]
         self.out_avals = [aval_of(placement) for placement in self.out_placements]
         self.handlers = [result_handler(a.physical, s) for a, s in zip(out_avals, shardings, strict=True)]
         self.checks = checks
@@ -251,8 +250,6 @@ class Lowering(NamedTuple):
     checks: RunChecks | None
     #: compiler options that jaxlib may lack, see `emitter_options` and `vector_options`
     default_options: Overrides
-    #: the kind of memory of each result that is not in the default memory of its device; empty if all are
-    memory_kinds: Sequence[str | None]
     jaxpr: Jaxpr
     #: indices of the arguments whose buffers results may reuse
     donated: frozenset[int]
@@ -345,7 +342,6 @@ class Lowering(NamedTuple):
             self.out_avals,
             self.out_shardings,
             checks=self.checks,
-            memory_kinds=self.memory_kinds,
             mark_keys=self.mark_keys,
             donated=self.donated,
             execute=observed(loaded.executable, self.effects, self.is_ours)
@@ -408,7 +404,6 @@ def lower(
     keys_observer = _keys_observer(jaxpr, name, repeatable)
     # A marker records what a run uses in one pass over buffers; without one, `RunChecks` does it more slowly.
     mark_keys = keys_observer and keys_observer.marker(list(map(aval_of, placements)))
-    kinds = _memory_kinds(jaxpr)
     return Lowering(
         text,
         assignment,
@@ -423,7 +418,6 @@ def lower(
         default_options=(*emitter_options(jaxpr), *vector_options(jaxpr))
         if assignment.devices[0].platform == "cpu"
         else (),
-        memory_kinds=[kinds.get(v) for v in jaxpr.outvars] if kinds else (),
         jaxpr=jaxpr,
         donated=donated,
         mark_keys=mark_keys,
@@ -468,9 +462,8 @@ def _result_shardings(
         # Partial results are in no sharding that the compiler chooses.
         if not typed_mesh.are_all_axes_explicit and not (spec and spec.reductions.unreduced):
             return None
-        return interned(
-            NamedSharding(typed_mesh, partition_spec(spec) if spec else PartitionSpec(*(None,) * aval.ndim))
-        )
+        entries = partition_spec(spec) if spec else PartitionSpec(*(None,) * aval.ndim)
+        return interned(NamedSharding(typed_mesh, entries, memory_kind=kind_of(aval.memory_space)))
 
     in_types = [in_type(v.aval) for v in jaxpr.outvars]
     return [a or s for a, s in zip(out_shardings, in_types, strict=True)] if out_shardings else in_types
@@ -494,15 +487,6 @@ def _is_split(aval: ShapedArray, sharding: Sharding) -> bool:
     """Whether the type of an array with this sharding says that it is split."""
     spec = type_with_sharding(aval, sharding).spec
     return spec is not None and any(spec.entries)
-
-
-def _memory_kinds(jaxpr: Jaxpr) -> dict[Any, str]:
-    """The variables that equations put into memory of another kind, and the kinds."""
-    return memoized(
-        jaxpr,
-        "memory_kinds",
-        lambda: {eqn.outvars[0]: kind for eqn in jaxpr.eqns if (kind := eqn.params.get("memory_kind")) is not None},
-    )
 
 
 def module_text(
@@ -536,7 +520,7 @@ def module_text(
         if sharding.kind is not None:
             attributes.append(memory_attribute(sharding.kind))
         arguments.append(Argument(aval_of(placement), tuple(attributes)))
-    kinds = _result_memory_kinds(jaxpr, assignment)
+    kinds = _result_memory_kinds(jaxpr, assignment, out_shardings or ())
     # Shardy refuses a function that takes or returns partial results without an operation that makes or combines them.
     has_partial = shardy and any(s.is_unreduced for s in requirements)
     constraints: list[str | None] = []
@@ -551,8 +535,7 @@ def module_text(
             if has_partial and isinstance(out_sharding, NamedSharding)
             else None
         )
-        kind = out_sharding.kind if out_sharding is not None else kinds.get(v)
-        if kind is not None:
+        if (kind := kinds[i]) is not None:
             attributes.append(memory_attribute(kind))
         attributes_out.append(tuple(attributes))
     text = lower_module(
@@ -566,17 +549,21 @@ def module_text(
     return text, module
 
 
-def _result_memory_kinds(jaxpr: Jaxpr, assignment: DeviceAssignment) -> dict[Any, str]:
-    """The kinds of memory of results, by their variables; empty if the program says nothing of memory."""
-    kinds = _memory_kinds(jaxpr)
-    arguments = {v: s.kind for v, s in zip(jaxpr.invars, assignment.shardings, strict=True) if s.kind is not None}
+def _result_memory_kinds(
+    jaxpr: Jaxpr, assignment: DeviceAssignment, out_shardings: Sequence[Sharding | None]
+) -> list[str | None]:
+    """The kind of memory of each result: of its sharding, or of its type; None if the text need not say it."""
+    pairs = zip(jaxpr.outvars, out_shardings or [None] * len(jaxpr.outvars), strict=True)
+    kinds = [kind_of(v.aval.memory_space) if s is None else s.kind for v, s in pairs]
     device = assignment.devices[0]
-    if device.platform == "cpu" or not (kinds or arguments):
+    if device.platform == "cpu" or not (
+        any(kinds)
+        or any(s.kind for s in assignment.shardings)
+        or any(eqn.primitive.name == "to_memory" for eqn in jaxpr.eqns)
+    ):
         return kinds
     # XLA would leave a result in the memory of the argument that it is computed from.
-    default = dict.fromkeys(jaxpr.outvars, device.default_memory().kind)
-    # An argument that is returned keeps its memory; what an equation says overrides both.
-    return default | arguments | kinds
+    return [kind or device.default_memory().kind for kind in kinds]
 
 
 def memory_attribute(kind: str) -> str:

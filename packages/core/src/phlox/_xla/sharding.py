@@ -20,6 +20,7 @@ from .._base.beside_jax import offered_to_jax
 from .._base.errors import ArgumentError, DeviceError, OptionError, ShapeError, UnsupportedError
 from .._base.native import hlo, native
 from .._ir.avals import LAZY_ATTRIBUTES, ShapedArray, read_shardings_with
+from .._ir.memory_spaces import space_of
 from .._ir.sharding_types import Spec, spec_over
 from .devices import Device, first_device
 from .mesh import AbstractMesh, Mesh
@@ -455,7 +456,7 @@ def partition_spec(spec: Spec) -> PartitionSpec:
 
 def type_with_sharding(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
     """`aval` as the type of arrays with this sharding."""
-    return aval.with_spec(spec_of(sharding, aval.ndim))
+    return aval.with_spec(spec_of(sharding, aval.ndim)).in_space(space_of(sharding.kind))
 
 
 def _sharding_in_type(aval: ShapedArray) -> NamedSharding:

@@ -33,6 +33,7 @@ from .._trace.trace import Tracer, typeof
 from .._transform.jaxprs import restage
 from .._transform.manual_axes import as_varying, widen_refs
 from ..typing import ArrayLike
+from ._loop_messages import have_equal_types
 
 #: the default of `operand`, which may be None
 _MISSING: Any = object()
@@ -310,7 +311,7 @@ def _one_type_advice(kind: type[Exception], *avals: Any) -> str:
         return f"one dtype in all branches, for example by .astype({dtype.name!r})"
     if kind is ShapeError:
         return "results of one shape in all branches, for example by jnp.broadcast_to"
-    return "phlox.reshard of the results"
+    return "phlox.reshard or phlox.device_put of the results"
 
 
 def _check_types(function: str, programs: Sequence[Staged], roles: Sequence[str]) -> None:
@@ -318,7 +319,7 @@ def _check_types(function: str, programs: Sequence[Staged], roles: Sequence[str]
     columns = list(zip(*[one.out_avals for one in programs], strict=True))
     for i, column in enumerate(columns):
         for role, program, aval in zip(roles[1:], programs[1:], column[1:], strict=True):
-            if (aval.shape, aval.dtype, aval.spec) != (column[0].shape, column[0].dtype, column[0].spec):
+            if not have_equal_types(aval, column[0]):
                 path = pytree.named_paths(programs[0].out_tree)[i]
                 same_dtype = aval.dtype == column[0].dtype
                 kind = ShapeError if aval.shape != column[0].shape else ShardingTypeError if same_dtype else DtypeError

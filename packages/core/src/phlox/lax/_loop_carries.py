@@ -19,7 +19,7 @@ from .._ops.elementwise.arithmetic import add
 from .._ops.elementwise.families import literal
 from .._trace.trace import typeof
 from .._transform.manual_axes import as_varying, widen_refs
-from ._loop_messages import carry_text, difference
+from ._loop_messages import carry_text, difference, have_equal_types
 
 Carry = Any
 
@@ -96,7 +96,7 @@ def check_carry(
     differ = [
         (path[body.depth :], aval, out)
         for path, aval, out in zip(pytree.named_paths(in_tree), avals, s.out_avals, strict=False)
-        if (aval.shape, aval.dtype, aval.spec) != (out.shape, out.dtype, out.spec)
+        if not have_equal_types(aval, out)
     ]
     if not differ:
         return
@@ -107,7 +107,7 @@ def check_carry(
     raise kind(
         f"{function} body function carry input and carry output must have equal types, but they differ:\n\n"
         f"{description}\nThis is the carry of {role}",
-        instead="phlox.reshard of the start value, or of what the step returns"
+        instead="phlox.reshard or phlox.device_put of the start value, or of what the step returns"
         if kind is ShardingTypeError
         else f"a step that keeps the type, as by x.astype({aval.dtype.name!r}), or another start value",
         path=path,

@@ -58,6 +58,11 @@ def parameter_name(fun: Callable[..., Any], position: int) -> str:
     return names[position] if position < len(names) else "carry"
 
 
+def have_equal_types(aval: Any, out: Any) -> bool:
+    """Whether two types are equal but for weak types and `vma`."""
+    return (aval.shape, aval.dtype, aval.spec, aval.memory_space) == (out.shape, out.dtype, out.spec, out.memory_space)
+
+
 def difference(name: str, path: Any, aval: Any, out: Any) -> str:
     which = f"component {name}{pytree.keystr(path)}" if path else name
     parts = [
@@ -66,6 +71,7 @@ def difference(name: str, path: Any, aval: Any, out: Any) -> str:
             ("dtypes", aval.dtype == out.dtype),
             ("shapes", aval.shape == out.shape),
             ("shardings", aval.spec is out.spec),
+            ("memory spaces", aval.memory_space is out.memory_space),
         )
         if not same
     ]

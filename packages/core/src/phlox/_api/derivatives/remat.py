@@ -414,7 +414,7 @@ def save_and_offload_only_these_names(
       names_which_can_be_saved: names of the results to save.
       names_which_can_be_offloaded: names of the results to save in another memory.
       offload_src, offload_dst: kinds of memory to move offloaded results from and to, such as "device" and
-        "pinned_host". Devices here have one kind of memory, in which the results stay.
+        "pinned_host".
 
     Returns:
       A policy for `checkpoint`.
@@ -454,7 +454,6 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
 
     Args:
       offload_src, offload_dst: kinds of memory to move the results from and to, such as "device" and "pinned_host".
-        Devices here have one kind of memory, in which the results stay.
 
     Returns:
       A policy for `checkpoint`.
@@ -464,7 +463,7 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     >>> f = phlox.checkpoint(lambda x: jnp.sin(x @ x), policy=policy)
     >>> print_saved_residuals(f, jnp.ones((2, 2)))
     f32[2,2] from the argument x
-    f32[2,2] output of dot_general ...
+    f32<host>[2,2] output of to_memory ...
     """
 
     def policy(prim: Primitive, *args: Any, **params: Any) -> Any:

@@ -265,4 +265,6 @@ def reshard_array(x: Any, sharding: NamedSharding) -> Any:
     # The array brings the devices that an abstract mesh lacks.
     if isinstance(sharding.mesh, AbstractMesh) and mesh is not None and mesh.shape_tuple == sharding.mesh.shape_tuple:
         sharding = sharding.update(mesh=mesh)
+    if sharding.kind is None:  # as in a compiled function, where the array stays in its memory
+        sharding = sharding.update(memory_kind=x.sharding.kind)
     return move(x, sharding_of_result(sharding, aval.ndim))

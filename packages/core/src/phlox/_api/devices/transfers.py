@@ -10,6 +10,7 @@ from ..._base import pytree
 from ..._base.errors import ArgumentError, OptionError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
+from ..._ir.memory_spaces import Space
 from ..._ops.spmd.reshard import apply_sharding, sharding_behind, to_memory, transfer
 from ..._ops.structure.shape import copy
 from ..._trace.trace import Tracer, not_an_array
@@ -20,7 +21,6 @@ from ..._xla.mesh import AbstractMesh
 from ..._xla.moves import move
 from ..._xla.sharding import Sharding, single_device
 from ..._xla.transfer_guard import explicit
-from .memory import Space
 from .meshes import named
 
 
@@ -75,8 +75,8 @@ def _put(x: Any, sharding: Sharding | None, fresh: bool, share: bool) -> Any:
 def _put_tracer(x: Tracer, sharding: Sharding) -> Any:
     if not sharding.is_unreduced and sharding_behind(x) is not None:
         return transfer.bind(x, target=sharding, source=None)
-    # A type does not say in which kind of memory its array is, so that a move to the default kind is written too.
-    if sharding.kind is None and default_backend() != "cpu":
+    # As in JAX, an argument that `in_shardings` puts into host memory has a type of the device's.
+    if sharding.kind is None and (x.aval.memory_space is not Space.Device or default_backend() != "cpu"):
         x = to_memory(x, memory_kind=None)
     return apply_sharding(x, sharding)
 

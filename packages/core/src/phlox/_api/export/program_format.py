@@ -22,6 +22,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import SymbolicScope, is_symbolic
 from ..._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from ..._ir.memory_spaces import Space
 from ..._ir.primitive import Primitive, primitive
 from ..._ir.sharding_types import spec_over
 from ..._ops import all_primitives
@@ -50,22 +51,28 @@ def dtype_from_json(name: str) -> Any:
 
 
 def aval_as_json(aval: ShapedArray) -> list[Any]:
-    """A type as [dtype, shape, weak type]; then, if it is split over explicit mesh axes, how."""
+    """A type as [dtype, shape, weak type]; then, if it is annotated, how it is split over explicit mesh axes, or its
+    memory space."""
     # As text, which `symbolic_shape` reads back within the scope of the file.
     shape = [str(n) if is_symbolic(n) else n for n in aval.shape]
     written = [dtype_as_json(aval.dtype), shape, aval.weak_type]
-    if aval.spec is None:
-        return written
-    return [*written, {"mesh": _mesh_as_json(aval.spec.mesh), "split": aval.spec.entries}]
+    if aval.spec is not None:
+        written.append({"mesh": _mesh_as_json(aval.spec.mesh), "split": aval.spec.entries})
+    if aval.memory_space is not Space.Device:
+        written.append({"memory": aval.memory_space.name})
+    return written
 
 
 def aval_from_json(written: list[Any], scope: SymbolicScope | None = None) -> ShapedArray:
     """The inverse of `aval_as_json`."""
-    name, shape, weak_type, *split = written
+    name, shape, weak_type, *annotations = written
     aval = shaped(tuple(_length(n, scope) for n in shape), dtype_from_json(name), weak_type)
-    if not split:
-        return aval
-    return aval.with_spec(spec_over(_mesh_from_json(split[0]["mesh"]), map(tuple, split[0]["split"])))
+    for annotation in annotations:
+        if "memory" in annotation:
+            aval = aval.in_space(Space[annotation["memory"]])
+        else:
+            aval = aval.with_spec(spec_over(_mesh_from_json(annotation["mesh"]), map(tuple, annotation["split"])))
+    return aval
 
 
 def _mesh_as_json(mesh: Mesh | AbstractMesh) -> list[Any]:

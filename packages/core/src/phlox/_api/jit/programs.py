@@ -13,6 +13,7 @@ from ..._base.wrapping import wraps
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, Typed, shaped, typeof_value
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, with_literals
+from ..._ir.memory_spaces import kind_of, space_of
 from ..._ops.spmd import reshard
 from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.axes import AxisName, axis_env as axes_in_scope, only_axes
@@ -26,7 +27,7 @@ from ..._xla.array import ArrayImpl
 from ..._xla.mesh import AbstractMesh, current_mesh
 from ..._xla.partition_spec import PartitionSpec
 from ..._xla.placement import Placement, placement_for
-from ..._xla.sharding import NamedSharding, Sharding
+from ..._xla.sharding import NamedSharding, Sharding, default_sharding
 from ..devices.meshes import named
 from . import arguments
 from .options import Prefix
@@ -78,7 +79,9 @@ class ShapeDtypeStruct(Typed):
         if manual_axis_type is not None:
             aval = aval.varying(frozenset(manual_axis_type.varying))
         self.sharding = None if sharding is None else _sharding_for(aval, sharding)
-        self.aval = aval if sharding is None else aval.update(sharding=self.sharding)
+        if sharding is not None:
+            aval = aval.update(sharding=self.sharding, memory_space=space_of(getattr(self.sharding, "kind", None)))
+        self.aval = aval
         #: whether this describes a reference to such an array
         self.is_ref = is_ref
 
@@ -100,7 +103,7 @@ class ShapeDtypeStruct(Typed):
         # description.
         sharding = getattr(x, "sharding", None) if aval.spec is not None else None
         struct = cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type, is_ref=isinstance(x, Ref))
-        struct.aval = struct.aval.varying(aval.vma)
+        struct.aval = struct.aval.varying(aval.vma).in_space(aval.memory_space)
         return struct
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
@@ -170,6 +173,8 @@ def key_of(x: Any, aval: ShapedArray) -> Placement:
         sharding = named("ShapeDtypeStruct", x.sharding)
         if not isinstance(getattr(sharding, "mesh", None), AbstractMesh):  # which has no devices
             return placement_for(aval, sharding, committed=True)
+    if (kind := kind_of(aval.memory_space)) is not None:  # the description of a result of `eval_shape`
+        return placement_for(aval, default_sharding().with_memory_kind(kind), committed=True)
     return aval
 
 
@@ -315,11 +320,12 @@ def make_jaxpr(
 
 def struct_of(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:
     """The `ShapeDtypeStruct` of an abstract value."""
+    space = aval.memory_space if sharding is None else space_of(sharding.kind)
     # A mesh with explicit axes is part of the types of all arrays, of those that are not split too.
     if sharding is None and (aval.spec is not None or aval.sharding.mesh.explicit_axes):
         sharding = aval.sharding
     struct = ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
-    struct.aval = struct.aval.varying(aval.vma)
+    struct.aval = struct.aval.varying(aval.vma).in_space(space)
     return struct
 
 

@@ -44,6 +44,7 @@ optimization_barrier = Primitive(
     multiple_results=True,
     types=lambda *avals: list(avals),
     sharding=each,
+    memory_in_types=True,
     lower=_barrier_lower,
     jvp=_barrier_jvp,
     transpose=_barrier_transpose,
@@ -64,6 +65,7 @@ stage = structural(
     transpose=lambda ct, aval: ct,
     batch=lambda x, dim: (stage.bind(x), dim),
     extend=lambda params, trailing, x: params,
+    memory_in_types=True,
 )
 
 # --- dce_sink: an effect that uses its operand, so that dead code elimination keeps it ------------------

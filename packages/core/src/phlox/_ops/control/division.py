@@ -7,10 +7,13 @@ the equations inside calls, branches and loop bodies.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..._base.errors import ArgumentError
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, memoized, narrowed, only
+from ..._ir.memory_spaces import space_of
+from ..._ir.primitive import primitive
 
 
 class _Answer:
@@ -30,8 +33,7 @@ Saveable = _Answer("Saveable")
 class Offloadable(NamedTuple):
     """What a policy returns to save results in another memory until they are needed.
 
-    `src` and `dst` are memory kinds such as "device" and "pinned_host". Programs of phlox use one kind of memory, so
-    the results are saved there.
+    `src` and `dst` are memory kinds such as "device" and "pinned_host".
     """
 
     src: str
@@ -42,19 +44,22 @@ class Offloadable(NamedTuple):
 Policy = Callable[..., Any]
 
 
-def is_saved(policy: Policy, eqn: JaxprEqn) -> bool:
-    """Whether the policy saves the results of an equation. Raises `ArgumentError` if it returns anything unknown."""
+def saved(policy: Policy, eqn: JaxprEqn) -> bool | Offloadable:
+    """Whether, or where, the policy saves the results of an equation. Raises `ArgumentError` if it returns anything
+    unknown."""
     answer = policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params)
-    if isinstance(answer, bool):
+    if isinstance(answer, bool | Offloadable):
         return answer
-    if answer is Saveable or isinstance(answer, Offloadable):
-        return True
-    if answer is Recompute:
-        return False
+    if answer is Saveable or answer is Recompute:
+        return answer is Saveable
     raise ArgumentError(
         f"a policy of checkpoint answered {answer!r} when asked about {eqn.primitive}",
         instead="True or False; or Saveable, Recompute or Offloadable(src=..., dst=...) of phlox.ad_checkpoint",
     )
+
+
+def _move(kind: str, x: Var, out: Var) -> JaxprEqn:
+    return JaxprEqn([x], [out], primitive("to_memory"), {"memory_kind": kind})
 
 
 class Divided(NamedTuple):
@@ -84,7 +89,13 @@ def divide(closed: ClosedJaxpr, policy: Policy, excepted: Collection[JaxprEqn] =
                 residuals += new_residuals
             else:
                 forward.append(eqn)
-                if is_saved(policy, eqn):
+                answer = saved(policy, eqn)
+                if isinstance(answer, Offloadable):
+                    offloaded = [Var(v.aval.in_space(space_of(answer.dst))) for v in eqn.outvars]
+                    forward += map(partial(_move, answer.dst), eqn.outvars, offloaded)
+                    recompute += map(partial(_move, answer.src), offloaded, eqn.outvars)
+                    residuals += offloaded
+                elif answer:
                     residuals += eqn.outvars
                 else:
                     recompute.append(eqn)

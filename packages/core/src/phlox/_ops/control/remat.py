@@ -212,6 +212,7 @@ checkpoint = runs_once(
 name_p = Primitive(
     "name",
     types=lambda x, name: x,
+    memory_in_types=True,
     lower=lambda f, x, name: x,
     jvp=lambda primals, tangents, name: (name_p.bind(*primals, name=name), tangents[0]),
     batch=lambda axis, args, dims, name: (name_p.bind(*args, name=name), dims[0]),

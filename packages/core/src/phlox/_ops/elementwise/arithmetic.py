@@ -284,6 +284,7 @@ reduce_precision = unary(
     derivative=LINEAR,
     transpose=lambda ct, x, **params: reduce_precision(ct, **params),
     nan_checked=False,
+    memory_in_types=True,
 )
 
 #: the identity with derivative zero
@@ -297,6 +298,7 @@ stop_gradient = unary(
     pad=lambda padding, eqn, x: x,  # programs are padded after their derivatives are taken
     nan_checked=False,
     light=True,
+    memory_in_types=True,
 )
 
 # --- powers and roots -----------------------------------------------------------------------------------

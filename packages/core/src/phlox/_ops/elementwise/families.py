@@ -236,6 +236,7 @@ def unary(
     operation: str | None = None,
     undefined_at_nan: bool = False,
     symmetry: Symmetry | None = None,
+    memory_in_types: bool = False,
 ) -> Primitive:
     """An elementwise function of one operand, as a primitive with its rules.
 
@@ -254,7 +255,7 @@ def unary(
       keys: how it uses PRNG keys, see `Rules.keys`; None where it takes none.
       pad: the rule for padded axes.
       nan_checked: whether `checkify` looks for nan in the result; None: where it takes floats.
-      light, costly, unfused, operation: see `Primitive`; a `lower` that is a name is the operation.
+      light, costly, unfused, operation, memory_in_types: see `Primitive`; a `lower` that is a name is the operation.
       undefined_at_nan: whether XLA's formula is undefined where the compiler knows the operand to be nan, see
         `constant_nan`.
       symmetry: how results for complex numbers are reflected from those of one half or quadrant of the plane.
@@ -297,6 +298,7 @@ def unary(
         series="linear" if derivative is LINEAR else None,
         unfused=unfused,
         operation=lower if isinstance(lower, str) else operation,
+        memory_in_types=memory_in_types,
     )
     return prim
 

@@ -156,6 +156,7 @@ pure_callback = Primitive(
     multiple_results=True,
     types=lambda *avals, result_avals, **_: list(result_avals),
     sharding=whole,
+    memory_in_types=True,
     lower=_pure_lower,
     eager=_pure_eager,
     jvp=_no_derivative("Pure", "JVP"),
@@ -192,6 +193,7 @@ io_callback = Primitive(
     multiple_results=True,
     types=lambda *avals, result_avals, **_: list(result_avals),
     sharding=whole,
+    memory_in_types=True,
     lower=_io_lower,
     eager=_pure_eager,
     jvp=_no_derivative("IO", "JVP"),
@@ -219,6 +221,7 @@ def _debugging(name: str) -> Primitive:
         multiple_results=True,
         types=lambda *avals, **_: [],
         sharding=whole,
+        memory_in_types=True,
         lower=lower,
         eager=lambda *args, callback, **_: _nothing(callback(*map(as_array, args))),
         # The callback sees primals only; there are no results with tangents.

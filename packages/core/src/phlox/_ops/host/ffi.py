@@ -279,6 +279,7 @@ ffi_call = Primitive(
     multiple_results=True,
     types=lambda *avals, result_avals, **params: list(result_avals),
     sharding=whole,
+    memory_in_types=True,
     lower=_lower,
     jvp=_no_derivative,
     batch=_batch,

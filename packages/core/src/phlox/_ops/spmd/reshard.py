@@ -13,6 +13,7 @@ from ..._base.errors import ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.key_uses import passes
+from ..._ir.memory_spaces import kind_of, space_of
 from ..._ir.primitive import Primitive, sharding_in_types
 from ..._ir.sharding_types import Reductions, check_divisible, reductions_of, spec_over
 from ..._transform.array_operations import linear_jvp
@@ -29,7 +30,7 @@ from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, reduct
 from ..._xla.placement import aval_of, placement_for
 from ..._xla.platforms import platform_of
 from ..._xla.program import spec_text
-from ..._xla.sharding import NamedSharding, Sharding, sharding_of_result, spec_of
+from ..._xla.sharding import NamedSharding, Sharding, sharding_of_result, spec_of, type_with_sharding
 from ..._xla.text import Function, Value, quoted
 from ..structure.shape import structural
 
@@ -83,13 +84,14 @@ def _reshard_eager(x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> An
     if UNCONSTRAINED in spec:
         return reshard_p.compiled(x, mesh=mesh, spec=spec)
     x = x if type(x) is ArrayImpl else as_array(x)
+    kind = x.sharding.kind
     if isinstance(mesh, AbstractMesh):
         known = [getattr(x.sharding, "mesh", None), current_mesh()]
         fitting = [m for m in known if isinstance(m, Mesh) and m.shape_tuple == mesh.shape_tuple]
         if not fitting:
             return reshard_p.compiled(x, mesh=mesh, spec=spec)
         mesh = fitting[0]
-    return move(x, sharding_of_result(NamedSharding(mesh, spec), x.ndim))
+    return move(x, sharding_of_result(NamedSharding(mesh, spec, memory_kind=kind), x.ndim))
 
 
 def _reshard_transpose(ct: Any, x: Any, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[Any]:
@@ -145,7 +147,7 @@ def sharding_behind(x: Any) -> Sharding | None:
 
 
 def _transfer_types(x: ShapedArray, target: Sharding, source: Sharding | None) -> ShapedArray:
-    return check_divisible(x.with_spec(spec_of(target, x.ndim)))
+    return check_divisible(type_with_sharding(x, target))
 
 
 def _transfer_jvp(
@@ -230,9 +232,10 @@ def _to_memory_lower(f: Function, x: Value, memory_kind: str | None) -> Value:
 
 to_memory = structural(
     "to_memory",
-    types=lambda x, memory_kind: x,
+    types=lambda x, memory_kind: x.in_space(space_of(memory_kind)),
+    memory_in_types=True,
     lower=_to_memory_lower,
-    transpose=lambda ct, aval, memory_kind: to_memory(ct, memory_kind=None),  # where it came from is not known
+    transpose=lambda ct, aval, memory_kind: to_memory(ct, memory_kind=kind_of(aval.memory_space)),
     batch=lambda x, dim, memory_kind: (to_memory(x, memory_kind=memory_kind), dim),
     extend=lambda params, trailing, x: params,
 )
@@ -262,6 +265,7 @@ def _layout_types(x: ShapedArray, major_to_minor: tuple[int, ...]) -> ShapedArra
 layout_constraint = structural(
     "layout_constraint",
     types=_layout_types,
+    memory_in_types=True,
     lower=_layout_lower,
     transpose=lambda ct, aval, major_to_minor: layout_constraint(ct, major_to_minor=major_to_minor),
     batch=_layout_batch,

@@ -79,7 +79,7 @@ def _scatter_types(
             f"dimensions of the indices: {tuple(batch)} of {updates.short}, {indices.shape[:-1]} of {indices.short}",
             shapes=[updates.shape, indices.shape],
         )
-    return shaped(operand.shape, operand.dtype, operand.weak_type)
+    return shaped(operand.shape, operand.dtype, operand.weak_type).in_space(operand.memory_space)
 
 
 def _combination_types(operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, **params: Any) -> ShapedArray:
@@ -248,6 +248,7 @@ scatter_add = Primitive(
     remembers=True,
     types=_combination_types,
     sharding=_scatter_sharding,
+    memory_in_types=True,
     lower=_scatter_lower("scatter-add"),
     jvp=linear_jvp(lambda: scatter_add, slice(None, None, 2)),
     transpose=lambda ct, operand, indices, updates, **params: _linear_transpose(
@@ -289,6 +290,7 @@ scatter = Primitive(
     "scatter",
     types=_scatter_types,
     sharding=_scatter_sharding,
+    memory_in_types=True,
     lower=_scatter_lower("scatter"),
     jvp=_set_jvp,
     transpose=lambda ct, operand, indices, updates, **params: _linear_transpose(
@@ -366,6 +368,7 @@ scatter_mul = Primitive(
     "scatter-mul",
     types=_combination_types,
     sharding=_scatter_sharding,
+    memory_in_types=True,
     lower=_scatter_lower("scatter-mul"),
     jvp=_mul_jvp,
     transpose=in_auto(lambda ct, operand, *others, **params: [scatter_mul(ct, *others, **params), None, None]),
@@ -398,6 +401,7 @@ scatter_min = Primitive(
     "scatter-min",
     types=_combination_types,
     sharding=_scatter_sharding,
+    memory_in_types=True,
     lower=_scatter_lower("scatter-min"),
     jvp=_extremum_jvp(lambda: scatter_min),
     batch=_scatter_batch(lambda: scatter_min),
@@ -409,6 +413,7 @@ scatter_max = Primitive(
     "scatter-max",
     types=_combination_types,
     sharding=_scatter_sharding,
+    memory_in_types=True,
     lower=_scatter_lower("scatter-max"),
     jvp=_extremum_jvp(lambda: scatter_max),
     batch=_scatter_batch(lambda: scatter_max),
@@ -423,6 +428,7 @@ scatter_apply = ProgramPrimitive(
     multiple_results=False,
     types=_scatter_types,
     sharding=_scatter_sharding,
+    memory_in_types=True,
     vma=None,
     lower=_scatter_lower("scatter-apply"),
     batch=_scatter_batch(lambda: scatter_apply),

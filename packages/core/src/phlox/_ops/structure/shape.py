@@ -54,6 +54,7 @@ def structural(
     keys: Callable[..., Any] = passes,
     nan_checked: bool = False,
     unfused: Unfused | None = None,
+    memory_in_types: bool = False,
 ) -> Primitive:
     """A primitive that is linear in its operand. `transpose(ct, aval, **params)` returns the operand's cotangent, and
     `axis_map_of(aval, **params)` maps axes of the operand to axes of the result."""
@@ -77,6 +78,7 @@ def structural(
         light=True,
         series="linear",
         unfused=unfused,
+        memory_in_types=memory_in_types,
     )
     return prim
 
@@ -217,13 +219,14 @@ def _reshape_types(x: ShapedArray, new_sizes: tuple[int, ...], dimensions: Any) 
             instead="phlox.numpy.reshape, which works out a length that is given as -1",
             shapes=[x.shape, new_sizes],
         )
-    return shaped(tuple(new_sizes), x.dtype, x.weak_type)
+    return shaped(tuple(new_sizes), x.dtype, x.weak_type).in_space(x.memory_space)
 
 
 reshape = structural(
     "reshape",
     types=_reshape_types,
     sharding=shape_sharding.reshape_sharding,
+    memory_in_types=True,
     axis_map_of=shape_sharding.reshape_axis_map,
     lower=lambda f, x, new_sizes, dimensions: f.unlike("stablehlo.reshape", x, f.out),
     transpose=lambda ct, aval, **_: reshape(ct, new_sizes=aval.shape, dimensions=None),
@@ -298,7 +301,7 @@ def _broadcast_types(x: ShapedArray, shape: tuple[int, ...], broadcast_dimension
             f"{broadcast_dimensions}",
             shapes=[x.shape, shape],
         )
-    return shaped(tuple(shape), x.dtype, x.weak_type)
+    return shaped(tuple(shape), x.dtype, x.weak_type).in_space(x.memory_space)
 
 
 def _broadcast_transpose(ct: Any, aval: ShapedArray, shape: Any, broadcast_dimensions: Any) -> Any:
@@ -330,6 +333,7 @@ broadcast_in_dim = structural(
     "broadcast_in_dim",
     types=_broadcast_types,
     sharding=shape_sharding.broadcast_sharding,
+    memory_in_types=True,
     axis_map_of=shape_sharding.broadcast_axis_map,
     lower=lambda f, x, shape, broadcast_dimensions: f.broadcast(x, f.out.shape, broadcast_dimensions),
     transpose=_broadcast_transpose,
@@ -413,6 +417,7 @@ copy = structural(
     transpose=lambda ct, aval: copy(ct),
     batch=lambda x, dim: (copy(x), dim),
     extend=lambda params, trailing, x: params,
+    memory_in_types=True,
 )
 
 
@@ -427,8 +432,10 @@ def as_array_or_tracer(x: Any) -> Any:
 
 def results_as_arrays(values: Iterable[Any]) -> list[Any]:
     """Results of a user's function, which may be NumPy arrays where it returned an argument: these become arrays."""
-    is_numpy = lambda x: isinstance(x, np.ndarray | np.generic) and x.dtype != dtypes.float0
-    return [as_array_or_tracer(x) if is_numpy(x) else x for x in values]
+    return [
+        as_array_or_tracer(x) if isinstance(x, np.ndarray | np.generic) and x.dtype != dtypes.float0 else x
+        for x in values
+    ]
 
 
 # --- concatenate ----------------------------------------------------------------------------------------

@@ -153,6 +153,7 @@ sort = Primitive(
     multiple_results=True,
     types=_sort_types,
     sharding=_sort_sharding,
+    memory_in_types=True,
     lower=_sort_lower,
     jvp=_sort_jvp,
     batch=_sort_batch,

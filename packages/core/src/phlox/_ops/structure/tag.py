@@ -21,6 +21,7 @@ def _tag_transpose(cotangent: Any, x: Any, name: str, kind: str) -> list[Any]:
 tag_p = Primitive(
     "tag",
     types=lambda x, name, kind: x,
+    memory_in_types=True,
     lower=lambda f, x, name, kind: x,
     jvp=_tag_jvp,
     transpose=_tag_transpose,

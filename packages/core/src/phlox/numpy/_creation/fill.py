@@ -231,7 +231,7 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, de
     if device is None and not weak and model is not aval:
         device = own_sharding(model, lengths)
     out = _filled(function, lengths, value, out_dtype, device, weak)
-    return out if aval.spec is None or shape is not None or device is not None else reshard_like(out, aval)
+    return out if not aval.annotated or shape is not None or device is not None else reshard_like(out, aval)
 
 
 def zeros_like(

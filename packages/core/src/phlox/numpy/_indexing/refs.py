@@ -13,9 +13,11 @@ from ..._base.errors import ArgumentError, DtypeError, RefError, ShapeError, Uns
 from ..._base.pytree import flatten, register_pytree_node
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
+from ..._ir.memory_spaces import Space, kind_of
 from ..._ir.primitive import current_trace
 from ..._operands.checks import type_of
 from ..._operands.promotion import to_dtype
+from ..._ops.spmd.reshard import to_memory
 from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.refs import AbstractRef, Ref
 from ..._trace.staging import stage
@@ -30,7 +32,9 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
 
     Args:
       init_val: initial value, an array or a number; writes to the reference do not change it.
-      memory_space, kind: accepted as in JAX; references do not differ by them here.
+      memory_space: a `memory.Space`, in which the array is kept: reads are copies in the memory of the device. None for
+        that of `init_val`.
+      kind: accepted as in JAX; references do not differ by it here.
       pin: True requests memory that is never moved, inside of `jit`; references are not moved here.
 
     Returns:
@@ -55,7 +59,8 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
         raise not_an_array(init_val, "the argument of new_ref")
     # As in JAX 0.12: the type of a reference does not give way in promotions, even if the first value is a number.
     strong = as_array_or_tracer(to_dtype(init_val, aval.dtype) if aval.weak_type else init_val)
-    return Ref(AbstractRef(aval.strong(), memory_space, kind), strong)
+    ref_aval = AbstractRef(aval.strong(), memory_space, kind)
+    return Ref(ref_aval, _in_space_of(ref_aval, strong))
 
 
 def typeof(x: ArrayLike | Ref) -> Any:
@@ -83,7 +88,7 @@ def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
 
     Args:
       ty: shape and dtype of the array: an array or a `ShapeDtypeStruct`.
-      memory_space: accepted as in JAX; references do not differ by it here.
+      memory_space: as for `new_ref`.
       pin: as for `new_ref`.
 
     Returns:
@@ -159,6 +164,8 @@ def get(ref: Ref | RefView, idx: Any = None) -> Array:
     """
     _check("get", ref)
     whole = ref.read(current_trace.get())
+    if ref.aval.memory_space is not None:
+        whole = _moved(whole, Space.Device)
     return whole if _is_all(idx) else whole[_checked(ref, idx)]
 
 
@@ -263,14 +270,14 @@ class RefView:
 
     def read(self, trace: Any) -> Any:
         """The elements, as `Ref.read`."""
-        whole = self.ref.read(trace)
+        whole = _read(self.ref, trace)
         return whole if _is_all(self.idx) else _part(whole, self.idx)
 
     def write(self, trace: Any, value: Any) -> None:
         """Replaces the elements, as `Ref.write`."""
         if not _is_all(self.idx):
-            value = _with_part(self.ref.read(trace), self.idx, value)
-        self.ref.write(trace, value)
+            value = _with_part(_read(self.ref, trace), self.idx, value)
+        self.ref.write(trace, _in_space_of(self.ref.aval, value))
 
     def __repr__(self) -> str:
         return f"RefView({self.aval}, {self.idx!r})"
@@ -330,6 +337,21 @@ def _check(function: str, ref: Any) -> None:
         )
 
 
+def _read(ref: Ref | RefView, trace: Any) -> Any:
+    """The value of a reference, in the memory of the device."""
+    value = ref.read(trace)
+    return value if ref.aval.memory_space is None else _moved(value, Space.Device)
+
+
+def _in_space_of(ref: AbstractRef, value: Any) -> Any:
+    """`value` in the memory that a reference keeps it in."""
+    return _moved(value, Space.Host if ref.memory_space is Space.Host else Space.Device)
+
+
+def _moved(x: Any, space: Space) -> Any:
+    return x if x.aval.memory_space is space else to_memory(x, memory_kind=kind_of(space))
+
+
 def _is_all(idx: Any) -> bool:
     return (
         idx is None or idx is Ellipsis or (type(idx) is tuple and (not idx or (len(idx) == 1 and idx[0] is Ellipsis)))
@@ -377,13 +399,13 @@ def _class(aval: Any) -> str:
 
 def _write(function: str, ref: Ref | RefView, idx: Any, value: Any) -> None:
     trace = current_trace.get()
-    whole = ref.read(trace)
+    whole = _read(ref, trace)
     if _is_all(idx):
-        ref.write(trace, _fitting(function, ref, whole, value))
-        return
-    index = _checked(ref, idx)
-    part = _fitting(function, ref, whole[index], value)
-    ref.write(trace, _with_part(whole, index, part))
+        new = _fitting(function, ref, whole, value)
+    else:
+        index = _checked(ref, idx)
+        new = _with_part(whole, index, _fitting(function, ref, whole[index], value))
+    ref.write(trace, _in_space_of(ref.aval, new))
 
 
 def _part(whole: Any, idx: Any) -> Any:
