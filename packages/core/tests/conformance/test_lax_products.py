@@ -128,6 +128,20 @@ def test_products_of_two_kinds_of_bytes():
         np.testing.assert_allclose(got, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["int2", "int4", "uint4", "float4_e2m1fn"])
+def test_sums_of_products_of_fewer_than_eight_bits(name):
+    """XLA compiles no such product for CPUs, and jax raises its error."""
+    dtype = getattr(phlox.numpy, name)
+    numbers = np.arange(-2, 2) if name == "int2" else np.arange(4)
+    x = phlox.numpy.asarray(numbers.reshape(2, 2), dtype)
+    out = "float32" if name.startswith("float") else "int32"
+    y = np.asarray(numbers.reshape(2, 2), out)
+    np.testing.assert_array_equal(phlox.jit(lambda x: phlox.lax.dot(x, x, preferred_element_type=out))(x), y @ y)
+    image = x.reshape(1, 1, 2, 2)
+    result = phlox.lax.conv_general_dilated(image, image, (1, 1), "VALID", preferred_element_type=out)
+    np.testing.assert_array_equal(result, np.sum(y * y).reshape(1, 1, 1, 1))
+
+
 def test_derivatives_of_products_of_bytes():
     """The products of an fp8 layer's backward pass, some of which XLA's CPU does not compute in bfloat16."""
 

@@ -223,6 +223,17 @@ def test_what_does_not_fit_is_refused(case):
     judge.raises_alike(case)
 
 
+def test_derivatives_over_windows_of_any_function():
+    """Forward mode has them; reverse mode says that it does not, under jit too (thread 7815 of jax-ml/jax)."""
+    x = np.float32([1, 2, 3])
+    over = lambda x, start, function: phlox.lax.reduce_window(x, start, function, (2,), (1,), "VALID").sum()
+    for function, start, slopes in ((phlox.lax.mul, 1, [2, 4, 2]), (phlox.lax.add, 0, [1, 2, 1])):
+        run = phlox.jit(functools.partial(over, function=function))
+        np.testing.assert_array_equal(phlox.jacfwd(run)(x, np.float32(start)), slopes)
+        with pytest.raises(phlox.errors.MissingRuleError, match="reduce_window"):
+            phlox.grad(run)(x, np.float32(start))
+
+
 SCATTERS = "scatter scatter_add scatter_sub scatter_mul scatter_min scatter_max"
 
 

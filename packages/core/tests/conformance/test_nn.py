@@ -442,3 +442,22 @@ def test_variances_of_complex_numbers(algorithm):
     with pytest.raises(phlox.errors.DtypeError, match="standardize"):
         phlox.nn.standardize(x, algorithm=algorithm)
     np.testing.assert_allclose(phlox.nn.standardize(x, variance=4.0, epsilon=0), [0.5 + 0.5j, -0.5 - 0.5j])
+
+
+def test_sums_of_exponentials_beyond_float16():
+    """jax has -inf, 0 and inf for the first three, and -inf for the derivatives (thread 40409 of jax-ml/jax)."""
+    n = 2**17
+    x = np.zeros(n, np.float16)
+    nn = phlox.nn
+    np.testing.assert_allclose(nn.log_softmax(x), -np.log(n), rtol=1e-3)
+    np.testing.assert_allclose(nn.softmax(x).astype("float32"), 1 / n, rtol=1e-2)
+    np.testing.assert_allclose(nn.logsumexp(x), np.log(n), rtol=1e-3)
+    np.testing.assert_allclose(nn.logmeanexp(x), 0, atol=1e-3)
+    np.testing.assert_allclose(phlox.scipy.special.log_softmax(x), -np.log(n), rtol=1e-3)
+    x[0] = 9
+    shares = np.exp(x.astype(float)) / np.exp(x.astype(float)).sum()
+    slopes = phlox.grad(lambda x: nn.log_softmax(x).sum())(x)
+    np.testing.assert_allclose(slopes, 1 - n * shares, rtol=5e-3, atol=1e-3)
+    for function in (nn.softmax, nn.log_softmax, nn.logsumexp, nn.logmeanexp):
+        assert function(x[:3]).dtype == x.dtype
+    assert [part.dtype for part in nn.logsumexp(x[:3], return_sign=True)] == [x.dtype] * 2

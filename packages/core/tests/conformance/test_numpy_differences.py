@@ -3,6 +3,7 @@
 import numpy as np
 
 import judge
+import phlox
 from conformance.harness import A, S, batches, call, gradients, row, values, wide
 
 SAMPLES = [
@@ -27,3 +28,11 @@ test_value = values(TABLE)
 test_gradient = gradients(TABLE)
 test_vmap = batches(TABLE)
 test_64_bits = wide(TABLE)
+
+
+def test_interpolation_beside_infinite_and_unknown_values():
+    """NumPy has the value of the table at each of its points, jax nan."""
+    x, places = np.float32([0, 1, 2]), np.float32([-1, 0, 0.5, 1, 2, 3])
+    for y in ([0, 10, np.nan], [-np.inf, 5, np.inf], [np.inf, 5, 1], [1, np.nan, 2]):
+        result = phlox.numpy.interp(places, x, np.float32(y))
+        np.testing.assert_allclose(result, np.interp(places, x, y), rtol=1e-6)

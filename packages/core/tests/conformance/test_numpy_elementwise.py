@@ -257,6 +257,37 @@ def test_sides_of_cuts(name, dtype):
                 assert not wrong.any(), [(z[i], result[i], exact[i]) for i in np.flatnonzero(wrong)]
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", ["sin", "cos", "sinh", "cosh"])
+def test_trigonometric_functions_of_complex_numbers(name, dtype):
+    """To a few units in each part, where XLA has 0 for the real part of sinh(1e-8 + 2i), and nan for that of sin(100i)."""
+    float_dtype = np.finfo(dtype).dtype
+    random = judge.rng("complex waves", dtype)
+    draw = lambda: random.choice([-1, 1], 3000) * 10 ** random.uniform(-8, 2.5, 3000)
+    with np.errstate(all="ignore"), phlox.enable_x64(dtype == "complex128"):
+        z = (draw() + 1j * draw()).astype(dtype)
+        exact, result = getattr(np, name)(z.astype(np.clongdouble)), np.asarray(getattr(phlox.numpy, name)(z))
+        info = np.finfo(float_dtype)
+        for part in ("real", "imag"):
+            mine, theirs = getattr(result, part), getattr(exact, part)
+            known = (abs(theirs) > 100 * info.tiny) & (abs(theirs) < info.max / 2)
+            assert known.sum() > 1500
+            np.testing.assert_allclose(mine[known], theirs[known].astype(float_dtype), rtol=4 * info.eps)
+        ends = np.array([1e4j, complex(0, np.inf), complex(1e4, 0), complex(-np.inf, 0), 0, complex(-0.0, 0)], dtype)
+        ends = ends[:3] if name in ("sin", "cos") else ends[3:] if name == "sinh" else ends[2:]
+        np.testing.assert_array_equal(getattr(phlox.numpy, name)(ends), getattr(np, name)(ends))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_parts_of_subnormal_numbers(dtype):
+    """jax has 0 and the exponent 0."""
+    info = np.finfo(dtype)
+    x = np.array([info.smallest_subnormal, -info.tiny / 3, info.tiny / 2, info.tiny, 0, -0.0], dtype)
+    with phlox.enable_x64(dtype == "float64"):
+        for mine, theirs in zip(phlox.numpy.frexp(x), np.frexp(x), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
 def test_fractions_of_infinities_and_zeros():
     """jax's modf has nan at infinity, and 0.0 for every whole number."""
     x = np.float32([np.inf, -np.inf, -0.0, -1.0, 3.0, -2.5, 1e30, -1e30])

@@ -289,3 +289,19 @@ def test_axes_in_any_order(name):
                 both = [getattr(m, name)(x, axis=axis, keepdims=keepdims, **options) for m in (phlox.numpy, np)]
                 assert both[0].shape == both[1].shape
                 np.testing.assert_allclose(*both, rtol=1e-4)
+
+
+def test_quantiles_at_infinite_elements():
+    """NumPy and jax have nan for the largest and the smallest element."""
+    x, q = np.float32([np.inf, 1, -np.inf]), np.float32([0, 0.25, 0.5, 0.75, 1])
+    np.testing.assert_array_equal(phlox.numpy.quantile(x, q), [-np.inf, -np.inf, 1, np.inf, np.inf])
+    np.testing.assert_array_equal(phlox.numpy.nanquantile(np.append(x, np.float32(np.nan)), q[::4]), [-np.inf, np.inf])
+    assert float(phlox.grad(phlox.numpy.quantile, 1)(np.float32([1, 2, 5]), 0.25)) == 2
+
+
+def test_means_whose_sums_are_beyond_float16():
+    """jax has infinity and nan."""
+    x = np.full(2**17, 3, np.float16)
+    assert float(phlox.numpy.nanmean(x)) == 3
+    assert float(phlox.numpy.average(x, weights=x)) == 3
+    assert phlox.numpy.average(x, weights=x).dtype == x.dtype

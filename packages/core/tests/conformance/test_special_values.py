@@ -52,6 +52,10 @@ RIGHT = [
     ("betaln", (-3.0, 2.0), 38243),
     ("betaln", (4.0, -4.0), 38243),
     ("beta", (-3.0, 2.0), 38243),
+    ("betaln", (2.0, 3e38), 40653),
+    ("loggamma", (0.0,), 38240),
+    ("spence", (1e38,), 40652),
+    ("zeta", (np.inf, 0.0), 38271),
     ("rel_entr", (0.0, np.nan), 38262),
     ("rel_entr", (np.nan, 1.0), 38262),
     ("kl_div", (np.inf, 0.0), 38239),
@@ -378,6 +382,10 @@ def test_log_gamma_to_two_units(dtype):
         inf = np.inf
         np.testing.assert_array_equal(phlox.lax.lgamma(ends), [inf, inf, inf, inf, 0, 0, inf, inf, np.nan])
         assert not np.signbit(phlox.lax.lgamma(ends[4:6])).any()
+        info = np.finfo(dtype)
+        tiny = np.asarray([info.smallest_subnormal, -info.tiny / 3, info.tiny / 2], dtype)
+        exact = [float(-mpmath.log(abs(float(v)))) for v in tiny]
+        np.testing.assert_allclose(phlox.lax.lgamma(tiny), exact, rtol=2 * info.eps)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -477,6 +485,16 @@ def test_spherical_harmonics_beside_the_pole():
 def test_polygamma_at_infinity():
     """It falls to 0 for orders from 1 on, where jax has nan."""
     np.testing.assert_array_equal(special.polygamma(np.array([1, 2, 30]), np.inf), 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_zeta_of_large_and_infinite_numbers(dtype):
+    """XLA's, which jax has, is nan for all of these in float32, and for exponents above 1e29 in float64."""
+    with phlox.enable_x64(dtype == "float64"):
+        for x in (1e6, 1e30, np.inf):
+            result = special.zeta(np.asarray(x, dtype), np.asarray([0.5, 1.0, 1.5, np.inf, -0.5], dtype))
+            np.testing.assert_array_equal(result, [np.inf, 1, 0, 0, np.inf])
+        np.testing.assert_array_equal(special.zeta(np.asarray(2.0, dtype), np.asarray([np.inf, 0], dtype)), [0, np.inf])
 
 
 def test_gammaincc_of_small_parameters():

@@ -149,6 +149,15 @@ def test_functions_of_a_nan_that_the_compiler_knows(operand, dtype):
             assert not wrong, (shape, effort)
 
 
+def test_complex_functions_of_a_nan_that_the_compiler_knows():
+    """Both parts are nan."""
+    names = ["exp", "exp2", "expm1", "sin", "cos", "sinh", "cosh", "tanh", "log"]
+    run = phlox.jit(lambda x: [getattr(jnp, name)(x * np.nan) for name in names])
+    for name, out in zip(names, run(jnp.full(3, 1 + 1j)), strict=True):
+        assert np.isnan(out.real).all(), name
+        assert np.isnan(out.imag).all(), name
+
+
 def test_comparisons_of_a_nan_that_the_compiler_knows():
     """LLVM dropped a selection of numbers in front of the exponential, because all its uses were behind one of nan."""
     x = jnp.array([-2.2, -1.05, 0.1, 1.25, 2.4])

@@ -11,9 +11,9 @@ from .._api.derivatives.custom import custom_jvp
 from .._api.jit.jit import jit
 from .._base.docstrings import docs_from
 from .._ir import dtypes
-from .._operands.checks import canonical_axes, check, check_one, type_of
+from .._operands.checks import check, check_one, type_of
 from ..typing import Array, ArrayLike
-from ._functions import gated, logsumexp, relu6, softplus
+from ._functions import gated, logsumexp, prepared, relu6, rounded, softplus
 
 # --- piecewise ------------------------------------------------------------------------------------------
 
@@ -193,15 +193,13 @@ def logmeanexp(
     >>> logmeanexp(jnp.array([1.0, 1.0]))
     Array(1., dtype=float32)
     """
-    x = check_one("logmeanexp", x)
+    x, axes, dtype = prepared(x, axis, "logmeanexp")
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     if where is None:
-        shape = type_of(x).shape
-        axes = canonical_axes(axis, len(shape), "logmeanexp")
         count: Any = jnp.asarray(1, total.dtype)
         for i in axes:
-            count = count * shape[i]
+            count = count * type_of(x).shape[i]
     else:
         chosen = jnp.broadcast_to(where, type_of(x).shape)
         count = jnp.sum(chosen, axis=axis, keepdims=keepdims, dtype=total.dtype)
-    return total - jnp.log(count)
+    return rounded(total - jnp.log(count), dtype)

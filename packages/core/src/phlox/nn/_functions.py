@@ -18,7 +18,7 @@ from .._base.source import warn
 from .._ir import dtypes
 from .._operands.checks import canonical_axes, canonical_axis, check, hashable, integer, type_of
 from .._operands.indices import from_front
-from .._operands.promotion import promote_inexact, promoted_inexact
+from .._operands.promotion import promote_inexact, promoted_inexact, to_dtype
 from .._ops.elementwise import arithmetic as e, logic
 from .._ops.elementwise.error_functions import erfc
 from .._ops.reductions.reduce import fast_max
@@ -248,10 +248,18 @@ def _top(x: Any, axes: tuple[int, ...]) -> Any:
     return jnp.expand_dims(fast_max(e.stop_gradient(x), axes=axes), axes)
 
 
-def _prepared(x: Any, axis: Any, function: str) -> Any:
-    """`x` as floats, and the axes as non-negative numbers."""
+def prepared(x: Any, axis: Any, function: str) -> Any:
+    """`x` as floats, the axes as non-negative numbers, and the dtype of the result."""
     (x,) = promote_inexact(*check(function, x))
-    return x, canonical_axes(axis, type_of(x).ndim, function)
+    dtype = type_of(x).dtype
+    # Sums of exponentials, and in derivatives of cotangents, are beyond 65,504, the largest number of float16.
+    if dtypes.finfo(dtype).maxexp < dtypes.finfo(dtypes.bfloat16).maxexp:
+        x = to_dtype(x, dtypes.float32)
+    return x, canonical_axes(axis, type_of(x).ndim, function), dtype
+
+
+def rounded(x: Any, dtype: Any) -> Any:
+    return x if type_of(x).dtype == dtype else to_dtype(x, dtype)
 
 
 def softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLike | None = None) -> Array:
@@ -278,10 +286,10 @@ def softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLik
 
 @functools.partial(jit, static_argnames="axis", inline=True)
 def _softmax(x: Any, axis: Any, where: Any = None) -> Any:
-    x, axes = _prepared(x, axis, "softmax")
+    x, axes, dtype = prepared(x, axis, "softmax")
     unnormalized = jnp.exp(_shifted(x, axes, where))
     result = unnormalized / jnp.sum(unnormalized, axes, where=where, keepdims=True)
-    return result if where is None else jnp.where(where, result, 0)
+    return rounded(result if where is None else jnp.where(where, result, 0), dtype)
 
 
 @functools.partial(jit, static_argnames="axis")
@@ -295,11 +303,11 @@ def log_softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: Arra
     >>> log_softmax(jnp.array([0.0, 0.0]))
     Array([-0.6931472, -0.6931472], dtype=float32)
     """
-    x, axes = _prepared(x, axis, "log_softmax")
+    x, axes, dtype = prepared(x, axis, "log_softmax")
     # Not the logarithm of softmax, which underflows for elements far below the largest
     shifted = _shifted(x, axes, where)
     result = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axes, where=where, keepdims=True))
-    return result if where is None else jnp.where(where, result, -jnp.inf)
+    return rounded(result if where is None else jnp.where(where, result, -jnp.inf), dtype)
 
 
 def logsumexp(
@@ -340,7 +348,7 @@ def _logsumexp(a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool, whe
         a, b = promoted_inexact("logsumexp", a, b)
         # Where b is 0 the exponential may overflow, and 0 * inf is nan.
         a = jnp.where(b != 0, a, dtypes.lowest(type_of(a).dtype))
-    a, axes = _prepared(a, axis, "logsumexp")
+    a, axes, dtype = prepared(a, axis, "logsumexp")
     # Replaced here and not only in the sum: 0 times an infinite or nan exponential is nan in the derivative.
     a = a if where is None else jnp.where(where, a, dtypes.lowest(type_of(a).dtype))
     top = _top(jnp.real(a), axes)
@@ -352,7 +360,8 @@ def _logsumexp(a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool, whe
     sign = jnp.sign(total) if return_sign else None
     total = jnp.abs(total) if return_sign else total
     out = jnp.log(total) + (top if keepdims else jnp.squeeze(top, axes))
-    return (out, sign) if return_sign else out
+    out = rounded(out, dtype)
+    return (out, rounded(sign, dtype)) if return_sign else out
 
 
 @functools.partial(jit, static_argnames=("num_classes", "dtype", "axis"), inline=True)

@@ -193,7 +193,8 @@ def _with_nan(rule: Callable[..., Value]) -> Callable[..., Value]:
             return rule(f, x, **params)
         is_number = f.compare("EQ", x, x)
         out = rule(f, _without_nan(f, x, is_number), **params)
-        return f.select(is_number, out, f.number(np.nan, out.aval))
+        nan = complex(np.nan, np.nan) if dtypes.kind(out.aval.dtype) == "c" else np.nan
+        return f.select(is_number, out, f.number(nan, out.aval))
 
     return lower
 

@@ -71,6 +71,9 @@ def log_gamma(y: Formula) -> Formula:
     """log(abs(gamma(y)))."""
     far_from = 10 if _is_double(y) else 8
     size, positive = abs(y), y > 0.0
+    # Subnormal numbers, which processors take as zeros, are whole multiples of the smallest one.
+    info = dtypes.finfo(typeof(y.x).dtype)
+    is_tiny, multiple = size < float(info.tiny), size.bits(f"int{info.bits}").to(info.dtype)
     whole = floor(size)
     rest = size - whole
     # gamma(y) = gamma(2 + rest) (2 + rest) … (y - 1); gamma(y + 1) / y below 1/2; and for negative numbers, by
@@ -85,7 +88,7 @@ def log_gamma(y: Formula) -> Formula:
     close = whole.equals(2.0) & (gap < 0.25) & ~positive
     product = close.where(1.0 - gap, product)
     far = size >= far_from
-    power = log(far.where(size, product))
+    power = log(is_tiny.where(multiple, far.where(size, product)))
     near = power + close.where(((1.0 - product) - gap) / product, 0.0)
     near = (base - 1.0) * (base - 2.0) * _without_zeros(base) + small.where(-near, near)
     correction = remainder(far.where(size, far_from), 7 if _is_double(y) else 3) + 0.5 * (math.log(2 * math.pi) - 1)
@@ -93,4 +96,5 @@ def log_gamma(y: Formula) -> Formula:
     reflected = -(log(_sine((rest > 0.5).where(1.0 - rest, rest))) + power) - large
     value = far.where(positive.where(large, reflected), near)
     pole = rest.equals(0.0) & ~positive
-    return (pole | size.equals(math.inf)).where(math.inf, value)
+    value = (pole | size.equals(math.inf)).where(math.inf, value)
+    return is_tiny.where(-math.log(2) * (info.minexp - info.nmant) - power, value)

@@ -125,7 +125,14 @@ def _polygamma_lower(m: Formula, x: Formula) -> Formula:
 @lowered_as
 @rounded_once
 def _zeta_lower(x: Formula, q: Formula) -> Formula:
-    return _continued(lambda y: Formula(zeta_of_xla(x.x, y.x)), q, x)
+    # XLA's series is nan at large exponents, of which the first term alone counts, and at infinity.
+    steep, last = x > 1000.0, float(dtypes.finfo(typeof(x.x).dtype).max)
+
+    def series(y: Formula) -> Formula:
+        end = y.equals(math.inf).where(last, y)
+        return steep.where(Formula(e.pow_(y.x, (-x).x)), Formula(zeta_of_xla(steep.where(2.0, x).x, end.x)))
+
+    return _continued(series, q, x)
 
 
 #: the m-th derivative of digamma; XLA's has no digits below -8

@@ -230,9 +230,10 @@ def _window_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, **window: Any
 ) -> tuple[list[Any], list[Any]]:
     """Reduces elements and their tangents together, by the jvp of the jaxpr."""
+    # Apart from the tangents, so that the result is known where tangents are not, as in reverse mode.
+    results = reduce_window(*primals, jaxpr=jaxpr, **window)
     if not _moves(tangents, "reduce_window"):
-        outs = reduce_window(*primals, jaxpr=jaxpr, **window)
-        return outs, [Zero(typeof(x).tangent()) for x in outs]
+        return results, [Zero(typeof(x).tangent()) for x in results]
     (xs, starts), (moves, still) = _halves(primals), _halves(tangents)
     n = len(xs)
     has = tuple(dtypes.is_inexact(typeof(x).dtype) for x in xs)
@@ -245,8 +246,8 @@ def _window_jvp(
     operand_tangents, start_tangents = (present_arrays(ts, has) for ts in (moves, still))
     outs = reduce_window(*xs, *operand_tangents, *starts, *start_tangents, jaxpr=both, **window)
     out_tangents = iter(outs[n:])
-    moved = [next(out_tangents) if there else Zero(typeof(x).tangent()) for x, there in zip(outs[:n], has, strict=True)]
-    return outs[:n], moved
+    moved = [next(out_tangents) if there else Zero(typeof(x).tangent()) for x, there in zip(results, has, strict=True)]
+    return results, moved
 
 
 def _window_batch(

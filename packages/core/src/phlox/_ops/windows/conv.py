@@ -23,7 +23,7 @@ from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import add, complex_, imag, real, sub
 from ..elementwise.families import ANY, check_kind, lowered_as, same_dtype
-from ..linalg.dot import Precision, bilinear_jvp
+from ..linalg.dot import Precision, bilinear_jvp, widened
 from ..structure.shape import convert, reshape, rev
 from .geometry import Ints, Pads, dilated, input_pads, positions
 from .padding import conv_pad
@@ -172,7 +172,7 @@ def _conv_lower(f: Function, lhs: Value, rhs: Value, **params: Any) -> Value:
         f"batch_group_count = {params['batch_group_count']} : i64, "
         f"precision_config = [#stablehlo<precision {first.name}>, #stablehlo<precision {second.name}>]"
     )
-    return f.op("stablehlo.convolution", [lhs, rhs], f.out, text)
+    return f.op("stablehlo.convolution", [widened(f, lhs), widened(f, rhs)], f.out, text)
 
 
 def _complex_conv(lhs: Any, rhs: Any, **params: Any) -> Any:

@@ -19,7 +19,7 @@ from .._creation.from_data import asarray
 from .._elementwise.binary import multiply, remainder, subtract
 from .._elementwise.choose import clip, where
 from .._elementwise.comparisons import not_equal
-from .._elementwise.unary import abs, is_kind
+from .._elementwise.unary import abs, is_kind, isfinite
 from .._indexing.reading import take
 from .._manipulation.broadcasting import broadcast_to
 from .._manipulation.joining import concatenate
@@ -271,7 +271,11 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, beyond
     # Points at the same place would give 0 / 0; the bound is JAX's.
     narrow = abs(width) <= np.spacing(np.finfo(type_of(xp).dtype).eps if type_of(xp).dtype.kind == "f" else 1e-3)
     part = (x - start) / where(narrow, 1, width)
-    out = where(narrow, fp[segment - 1], fp[segment - 1] + part * (fp[segment] - fp[segment - 1]))
+    low, high = fp[segment - 1], fp[segment]
+    out = where(narrow, low, low + part * (high - low))
+    # Beside infinite and unknown values: a point of the table has its value, where 0 times the rise would be nan.
+    inside = where(part == 0, low, where(part == 1, high, low * (1 - part) + high * part))
+    out = where(isfinite(high - low), out, inside)
     if period is None and not beyond[0]:
         out = where(x < xp[0], fp[0] if left is None else left, out)
     if period is None and not beyond[1]:

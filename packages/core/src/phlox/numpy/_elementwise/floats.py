@@ -218,19 +218,21 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     x = _scalable(x)
     dtype = type_of(x).dtype
     info = dtypes.finfo(dtype)
-    special = (x == 0) | isinf(x) | isnan(x)
-    # Subnormal numbers are scaled up first: their exponent bits are zero.
+    word = np.dtype(f"uint{dtypes.bits(dtype)}")
+    # Subnormal numbers, which processors take as zeros, are whole multiples of the smallest one.
     small = e.abs_(x) < literal(x, info.smallest_normal)
-    scaled = where(small, e.mul(x, literal(x, 2.0 ** (info.nmant + 1))), x)
-    bits = bitcast_convert_type(e.stop_gradient(scaled), new_dtype=np.dtype(f"uint{dtypes.bits(dtype)}"))
+    bits = bitcast_convert_type(e.stop_gradient(x), new_dtype=word)
+    multiple = to_dtype(logic.and_(bits, literal(bits, 2**info.nmant - 1)), dtype)
+    scaled = where(small, copysign(multiple, x), x)
+    special = (small & (multiple == 0)) | isinf(x) | isnan(x)
+    bits = bitcast_convert_type(e.stop_gradient(scaled), new_dtype=word)
     biased = logic.shift_right_logical(bits, literal(bits, info.nmant))
     # The bias of the format is maxexp - 1, and the mantissas of frexp are from 0.5 to 1, not from 1 to 2.
     biased = to_dtype(logic.and_(biased, literal(bits, 2 * info.maxexp - 1)), dtypes.int32)
-    exponent = biased - (info.maxexp - 2)
-    exponent = where(small, exponent - (info.nmant + 1), exponent)
-    exponent = where(special, 0, exponent)
+    exponent = where(special, 0, biased - (info.maxexp - 2))
     # The mantissa is a product and not made of bits, which have no derivative.
-    mantissa = where(special, x, _powers_of_two(x, -exponent))
+    mantissa = where(special, x, _powers_of_two(scaled, -exponent))
+    exponent = where(small & ~special, exponent + (2 - info.maxexp - info.nmant), exponent)
     return to_dtype(mantissa, out_dtype), to_dtype(exponent, dtypes.int32)
 
 

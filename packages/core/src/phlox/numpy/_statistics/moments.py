@@ -264,8 +264,13 @@ def _average(a: Any, weights: Any, axis: Any, returned: bool, keepdims: bool) ->
         a, weights = promote_inexact(a, *check("average", weights))
         if type_of(weights).shape != type_of(a).shape:
             weights = weights_along("average", a, weights, axis, axes)
+        dtype = type_of(a).dtype
+        if summing_dtype(dtype) != dtype:
+            a, weights = (to_dtype(x, summing_dtype(dtype)) for x in (a, weights))
         total = sum(weights, axes, keepdims=keepdims)
         out = divide(sum(multiply(a, weights), axes, keepdims=keepdims), total)
+        if type_of(out).dtype != dtype:
+            out, total = to_dtype(out, dtype), to_dtype(total, dtype)
     return (out, broadcast_to(total, type_of(out).shape)) if returned else out
 
 

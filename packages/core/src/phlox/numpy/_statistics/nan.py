@@ -168,7 +168,7 @@ def nanmean(
 
     Args:
       dtype: dtype of the accumulator and of the result; None is the dtype of `a`, or a float dtype for integers and
-        bools.
+        bools; 16-bit floats are summed in float32.
       where: array of bools that broadcasts to `a`, True for the elements to include; None includes all.
 
     Returns:
@@ -182,8 +182,9 @@ def nanmean(
     if not is_kind(a, "fc"):
         return moments.mean(a, axis, dtype, None, keepdims, where=where)
     out_dtype = type_of(a).dtype if dtype is None else dtypes.user_dtype(dtype, "nanmean")
-    total = nansum(a, axis, out_dtype, keepdims=keepdims, where=where)
-    return to_dtype(divide(total, _counted(a, axis, keepdims, where, out_dtype)), out_dtype)
+    computed = r.summing_dtype(out_dtype) if dtype is None else out_dtype
+    total = nansum(a, axis, computed, keepdims=keepdims, where=where)
+    return to_dtype(divide(total, _counted(a, axis, keepdims, where, computed)), out_dtype)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "dtype", "out", "keepdims"))

@@ -52,7 +52,9 @@ def _between(position: Any, last: Any, method: str, pick: Any) -> Any:
     if method == "linear":
         # Two products as in JAX, and not below + fraction * (above - below), where the difference of large numbers
         # overflows.
-        return add(multiply(below, subtract(to_dtype(1, dtype), fraction)), multiply(above, fraction))
+        mean = add(multiply(below, subtract(to_dtype(1, dtype), fraction)), multiply(above, fraction))
+        # At an element, 0 times an infinite one would be nan.
+        return select_elements(equal(fraction, zero), below, mean)
     if method == "lower":
         return below
     if method == "higher":

@@ -114,8 +114,8 @@ def loggamma(x: ArrayLike) -> Array:
       x: array of any shape; integers are converted to floats.
 
     Returns:
-      An array of the shape and inexact dtype of `x`; nan where a real number is not positive, and at the poles of
-      complex ones, whose cut is along the negative numbers.
+      An array of the shape and inexact dtype of `x`; nan where a real number is negative, and at the poles of complex
+      ones, whose cut is along the negative numbers.
 
     >>> round(float(loggamma(1.0)), 3)
     0.0
@@ -123,7 +123,7 @@ def loggamma(x: ArrayLike) -> Array:
     (x,) = promote_inexact(*check("loggamma", x))
     if dtypes.kind(type_of(x).dtype) == "c":
         return complex_loggamma(x)
-    return jnp.where(x > 0, gammaln(x), jnp.nan)
+    return jnp.where(x >= 0, gammaln(x), jnp.nan)
 
 
 # --- incomplete functions, derivatives ------------------------------------------------------------------
@@ -194,7 +194,9 @@ def _log_ratio(a: Any, b: Any) -> Any:
     for c, s in zip(_SERIES[3::-1], sums[3::-1], strict=True):
         w = w * t + c * s
     w = w * (share / b)
-    u, v = (b + (a - 0.5)) * lax.log1p(h), a * (lax.log(b) - 1.0)
+    # The ratio of a small and the largest numbers is subnormal: a zero to processors.
+    u = jnp.where(jnp.abs(h) < jnp.finfo(type_of(h).dtype).tiny, a, (b + (a - 0.5)) * lax.log1p(h))
+    v = a * (lax.log(b) - 1.0)
     # As in algdiv, the larger of u and v is subtracted first.
     return jnp.where(u <= v, (w - v) - u, (w - u) - v)
 
