@@ -78,6 +78,18 @@ def test_donated_and_deleted_arrays():
     error = refuse(errors.DeletedArrayError, lambda: phlox.jit(lambda d: d["a"] * 2)({"a": y}))
     assert "d['a']" in error.what
     refuse(errors.DeletedArrayError, lambda: repr(y))
+    pair = phlox.jit(lambda d, x: d["a"] + x[:2]).lower({"a": jnp.ones(2)}, jnp.ones(3)).compile()
+    error = refuse(errors.DeletedArrayError, lambda: pair({"a": y}, jnp.ones(3)))
+    assert "d['a']" in error.what
+
+
+def test_an_array_that_is_donated_and_passed_twice():
+    x = jnp.ones(3)
+    for donated in (0, 1, (0, 1)):
+        f = phlox.jit(lambda x, d: (x + 1, d["a"] + 1), donate_argnums=donated)
+        for call in (f, f.lower(x, {"a": x}).compile()):
+            error = refuse(errors.DeletedArrayError, lambda call=call: call(x, {"a": x}))
+            assert "arguments x and d['a'] are the same array, of type f32[3]" in error.what
 
 
 def test_xla_prints_nothing_about_donated_arrays(capfd):

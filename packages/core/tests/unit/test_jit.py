@@ -358,6 +358,10 @@ def test_named_tuples_and_dataclasses_are_told_apart():
             for mine, given in zip(phlox.tree.leaves(out), phlox.tree.leaves(tree), strict=True):
                 np.testing.assert_array_equal(mine, given)
     assert f.stats().entries == len(trees) - 1  # two dicts differ in their order alone
+    f = phlox.jit(lambda tree: tree)
+    f(State(a, b, rule=np.ones(2)))
+    with pytest.raises(phlox.errors.StaticArgumentError, match="the static data of an argument of <lambda>.*State"):
+        f(State(a, b, rule=np.ones(2)))
 
 
 def test_named_tuples_that_are_registered_later():

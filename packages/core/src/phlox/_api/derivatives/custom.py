@@ -286,6 +286,40 @@ class custom_jvp(_Custom[P, R]):
             trim(error)
             raise
 
+    def _call(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if not self.nondiff_argnums:
+            return super()._call(*args, **kwargs)
+        args = self._stop_derivatives(positional(self.fun, args, kwargs, self.kind))  # type: ignore[assignment]
+        nondiff = self._nondiff_positions(args)
+        leaves, tree = flatten([x if i in nondiff else None for i, x in enumerate(args)])
+        traced = [x for x in leaves if isinstance(x, Tracer)]
+        return self._with_operands(leaves, tree)._call(self._split(args)[1], traced) if traced else super()._call(*args)
+
+    def _with_operands(self, leaves: Sequence[Any], tree: PyTreeDef) -> custom_jvp[Any, R]:
+        """This function with two arguments: those that are differentiated, and the tracers among the others.
+
+        `leaves` and `tree` are the arguments that are not differentiated, with None in the place of the others. A rule
+        that closed over tracers could not run after their trace has ended, as in the derivative of a loop.
+        """
+        hole = object()
+        static = [hole if isinstance(x, Tracer) else x for x in leaves]
+
+        def filled(traced: Sequence[Any]) -> list[Any]:
+            values = iter(traced)
+            return tree.unflatten([next(values) if x is hole else x for x in static])
+
+        def fun(operands: list[Any], traced: list[Any]) -> Any:
+            return self.fun(*self._fill(filled(traced), operands))
+
+        def rule(primals: tuple[list[Any], list[Any]], tangents: tuple[list[Any], list[Any]]) -> Any:
+            assert self.jvp is not None
+            return self.jvp(*self._split(filled(primals[1]))[0], tuple(primals[0]), tuple(tangents[0]))
+
+        fun.__name__, rule.__name__ = arguments.fun_name(self.fun), arguments.fun_name(self.jvp)
+        with_operands: custom_jvp[Any, R] = custom_jvp(fun)
+        with_operands.defjvp(rule, self.symbolic_zeros)
+        return with_operands
+
     def _stop_derivatives(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         nondiff = self._nondiff_positions(args)
         return tuple(_without_derivative(x) if i in nondiff else x for i, x in enumerate(args))

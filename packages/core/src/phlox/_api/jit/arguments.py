@@ -307,6 +307,11 @@ def as_static(fun: Callable[..., Any], name: Any, value: Any, accepts_arrays: bo
 
 def incomparable(fun: Callable[..., Any], statics: Sequence[Any], error: Exception) -> StaticArgumentError:
     """The error for `statics`, each (position or name, class, value), whose comparison with earlier ones raised."""
+    if not statics:  # static data of containers among the arguments
+        return StaticArgumentError(
+            f"the static data of an argument of {fun_name(fun)} cannot be compared with that of earlier calls: {error}",
+            instead="hashable static data, such as a tuple; an array as a field with data",
+        )
     described = ", ".join(f"{parameter} of type {kind.__name__}" for parameter, kind, _ in statics)
     return StaticArgumentError(
         f"static arguments should be comparable using __eq__; those of {fun_name(fun)} ({described}) raised "

@@ -17,7 +17,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive, Series, Unfused, primitive
 from ..._trace.staging import stage
-from ..._trace.trace import typeof
+from ..._trace.trace import not_an_array, typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, add, move_axis, sum_axes, weak_number
 from ..._transform.batch import BatchAxis, Dim
@@ -443,7 +443,8 @@ def _binary_transpose(rules: tuple[Callable[..., Any] | None, Callable[..., Any]
         for i, operand in enumerate((x, y)):
             if is_linear(operand):
                 rule = rules[i]
-                assert rule is not None
+                if rule is None:
+                    raise not_an_array(operand)
                 result[i] = unbroadcast(rule(cotangent, x, y), operand.aval)
         return result
 
