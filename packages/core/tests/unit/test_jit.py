@@ -360,7 +360,7 @@ def test_named_tuples_and_dataclasses_are_told_apart():
     assert f.stats().entries == len(trees) - 1  # two dicts differ in their order alone
     f = phlox.jit(lambda tree: tree)
     f(State(a, b, rule=np.ones(2)))
-    with pytest.raises(phlox.errors.StaticArgumentError, match="the static data of an argument of <lambda>.*State"):
+    with pytest.raises(phlox.errors.StaticArgumentError, match=r"the static data of an argument of <lambda>.*State"):
         f(State(a, b, rule=np.ones(2)))
 
 
