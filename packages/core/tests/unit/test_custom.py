@@ -110,6 +110,26 @@ def test_arguments_that_are_not_differentiated_may_be_traced():
     np.testing.assert_array_equal(jit(vmap(lambda s: jvp(lambda x: twice(s, x), (3.0,), (1.0,))[1]))(X), 100 * X**2)
 
 
+def test_rules_that_outlive_a_value_are_named():
+    def forward(x, scale):
+        f = phlox.custom_jvp(lambda x: x * scale)
+        f.defjvp(lambda primals, tangents: (primals[0], 10 * scale * tangents[0]))
+        return f(x)
+
+    def reverse(x, scale, late=False):
+        f = phlox.custom_vjp(lambda x: x * scale)
+        f.defvjp(lambda x: (x * (1 if late else scale), None), lambda _, ct: (10 * scale * ct,))
+        return f(x)
+
+    late = functools.partial(reverse, late=True)
+    for f, rule in ((forward, "JVP"), (reverse, "VJP fwd"), (late, "VJP bwd")):
+        assert grad(f)(2.0, 3.0) == jit(grad(f))(2.0, 3.0) == 30.0
+        with pytest.raises(
+            errors.UnexpectedTracerError, match=f"{rule} rule <lambda> for function <lambda> uses a traced"
+        ):
+            grad(jit(f))(2.0, 3.0)
+
+
 def test_rules_that_are_not_linear_are_refused():
     for rule, name in (
         (lambda t: t * t, "mul"),
