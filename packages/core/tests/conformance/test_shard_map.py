@@ -200,6 +200,24 @@ def test_forward_mode_through_while_loop():
     np.testing.assert_allclose(ours, theirs, rtol=2e-5)
 
 
+def test_tangents_that_vary_where_their_primal_value_does_not():
+    jnp, lax = phlox.numpy, phlox.lax
+    bodies = [
+        lambda x: (x**2).mean(),
+        lambda x: lax.scan(lambda c, _: (c * c, None), x, None, length=1)[0].sum(),
+        lambda x: (jnp.floor(x) * x**2).sum(),
+        lambda x: phlox.nn.relu(x * x).sum(),
+        lambda x: phlox.checkpoint(lambda x: x @ x)(x),
+    ]
+    for body in bodies:
+        for wrap in (lambda f: f, phlox.jit):
+            f = wrap(lambda t, body=body: phlox.jvp(body, (jnp.ones(1),), (t,))[1])
+            mapped = phlox.shard_map(
+                lambda t, f=f: f(t)[None], mesh=mesh(phlox), in_specs=phlox.P("x"), out_specs=phlox.P("x")
+            )
+            np.testing.assert_allclose(mapped(jnp.arange(4.0)), 2 * np.arange(4.0), rtol=1e-6)
+
+
 def test_types_say_along_which_axes_values_vary():
     def seen(m):
         types = []
