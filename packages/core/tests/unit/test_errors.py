@@ -137,6 +137,8 @@ def test_arguments_that_are_no_arrays():
     assert error.argument == "activation"
     assert "static_argnums=3" in error.instead
     assert phlox.jit(dense, static_argnums=3)(*args).shape == (2, 4)
+    error = refuse(errors.ArgumentError, lambda: phlox.jit(lambda n, x: phlox.grad(jnp.sin, argnums=n)(x))(0, 1.0))
+    assert "static_argnums" in error.instead
     error = refuse(errors.ArgumentError, lambda: phlox.jit(lambda p: p)({"a": [1.0, "text"]}))
     assert error.argument == "p['a'][1]"
     error = refuse(errors.ArgumentError, lambda: phlox.grad(lambda p: p["w"])({"w": "text"}))

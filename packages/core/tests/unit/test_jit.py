@@ -382,6 +382,8 @@ def test_named_tuples_and_dataclasses_are_told_apart():
     f(State(a, b, rule=np.ones(2)))
     with pytest.raises(phlox.errors.StaticArgumentError, match=r"the static data of an argument of <lambda>.*State"):
         f(State(a, b, rule=np.ones(2)))
+    for _ in range(2):
+        phlox.jit(lambda tree: tree)(State(a, b, rule=np.ones(2)))  # each function has a cache of its own
 
 
 def test_named_tuples_that_are_registered_later():

@@ -86,7 +86,7 @@ def check_carry(
     `returned` describes in one expression what the step should return.
     """
     function, role = body.function, f"{body.role} ({s.name})"
-    if in_tree != out_tree:
+    if not pytree.are_equal(in_tree, out_tree):
         differences = pytree.differences(in_tree, out_tree)
         unlike = (
             f"{function} body function carry input and carry output must have the same pytree structure, but they "

@@ -104,7 +104,7 @@ class OutType:
             return
         assert self.avals is not None
         got = [typeof(out) for out in outs]
-        if tree != self.tree:
+        if not pytree.are_equal(tree, self.tree):
             detail = _KINDS[rule.kind].same_tree
             pytree.check_same(
                 self.tree, tree, self._differs(rule, detail, "container/pytree structure", got, tree) + "."

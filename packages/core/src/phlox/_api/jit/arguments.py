@@ -19,7 +19,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, is_masked, typeof_value
 from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.refs import Ref
-from ..._trace.trace import ArrayBase, not_an_array
+from ..._trace.trace import ArrayBase, Tracer, not_an_array
 
 Ints = tuple[int, ...]
 
@@ -40,7 +40,8 @@ def as_ints(value: int | Iterable[int] | None, what: str) -> Ints:
     try:
         return tuple([operator.index(n) for n in (value if isinstance(value, Iterable) else (value,))])
     except TypeError:
-        raise ArgumentError(f"{what} must be an int or a sequence of ints, got {value!r}") from None
+        instead = "an int, as of an argument that static_argnums names" if isinstance(value, Tracer) else ""
+        raise ArgumentError(f"{what} must be an int or a sequence of ints, got {value!r}", instead=instead) from None
 
 
 def as_names(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
