@@ -380,7 +380,9 @@ def test_named_tuples_and_dataclasses_are_told_apart():
     assert f.stats().entries == len(trees) - 1  # two dicts differ in their order alone
     f = phlox.jit(lambda tree: tree)
     f(State(a, b, rule=np.ones(2)))
-    with pytest.raises(phlox.errors.StaticArgumentError, match=r"the static data of an argument of <lambda>.*State"):
+    with pytest.raises(
+        phlox.errors.StaticArgumentError, match="the static data of an argument of <lambda> cannot be compared"
+    ):
         f(State(a, b, rule=np.ones(2)))
     for _ in range(2):
         phlox.jit(lambda tree: tree)(State(a, b, rule=np.ones(2)))  # each function has a cache of its own
