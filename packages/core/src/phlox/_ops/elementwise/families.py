@@ -49,6 +49,8 @@ def literal(like: Any, value: Any) -> Any:
     aval = typeof(like)
     if isinstance(aval.dtype, dtypes.ExtendedDtype):
         raise DtypeError(f"an operation on numbers got {aval.short}", aval=aval)
+    if aval.dtype == dtypes.float0:
+        raise DtypeError(f"{dtypes.NO_FLOAT0}: got {aval.short}", instead=dtypes.INSTEAD_OF_FLOAT0, aval=aval)
     number = np.asarray(value, aval.dtype)[()]
     number = weak_number(number) if aval.weak_type and not aval.shape else keep_dtype(number)
     # Zero is unreduced where `like` is, so that the two can be added, or selected from.
