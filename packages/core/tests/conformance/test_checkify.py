@@ -370,6 +370,22 @@ def test_derivatives_of_checkify(program):
         np.testing.assert_allclose(np.asarray(mine), np.asarray(theirs), rtol=1e-5)
 
 
+def test_checks_in_a_block_of_64_bits():
+    checkify = checkify_of(phlox)
+
+    def f(x):
+        with phlox.enable_x64(True):
+            wide = x.astype(float)
+            checkify.check(wide > 0, "not positive: {x}", x=wide)
+            return (phlox.numpy.arange(3.0)[x.astype(int)] + wide).astype("float32")
+
+    loop = lambda x: phlox.lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
+    for run in (f, phlox.jit(f), phlox.grad(f), loop):
+        for checked in (checkify.checkify(run), phlox.jit(checkify.checkify(run, checkify.all_checks))):
+            assert checked(phlox.numpy.float32(1))[0].get() is None
+            assert "not positive: -1.0" in checked(phlox.numpy.float32(-1))[0].get()
+
+
 def test_refusals():
     for lib in (jax, phlox):
         checkify = checkify_of(lib)

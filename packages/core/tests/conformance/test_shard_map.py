@@ -200,6 +200,27 @@ def test_forward_mode_through_while_loop():
     np.testing.assert_allclose(ours, theirs, rtol=2e-5)
 
 
+def test_tangents_that_vary_where_their_primal_value_does_not():
+    jnp, lax = phlox.numpy, phlox.lax
+    bodies = [
+        lambda x: (x**2).mean(),
+        lambda x: lax.scan(lambda c, _: (c * c, None), x, None, length=1)[0].sum(),
+        lambda x: (jnp.floor(x) * x**2).sum(),
+        lambda x: phlox.nn.relu(x * x).sum(),
+        lambda x: phlox.checkpoint(lambda x: x @ x)(x),
+        lambda x: lax.cond(x[0] > 0, lambda: x @ x, lambda: 3.0),
+        lambda x: (jnp.sort(x) * x).sum(),
+    ]
+    for body in bodies:
+        along = lambda t, body=body: phlox.jvp(body, (jnp.ones(1),), (t,))[1]
+        # Its derivative is the same on all devices, and not the sum over them.
+        derivative = lambda t, along=along: phlox.grad(along)(t)[0]
+        for f, expected in ((along, 2 * np.arange(4.0)), (phlox.jit(along), 2 * np.arange(4.0)), (derivative, 2)):
+            on_each = lambda t, f=f: f(t)[None]
+            mapped = phlox.shard_map(on_each, mesh=mesh(phlox), in_specs=phlox.P("x"), out_specs=phlox.P("x"))
+            np.testing.assert_allclose(mapped(jnp.arange(4.0)), np.broadcast_to(expected, 4), rtol=1e-6)
+
+
 def test_types_say_along_which_axes_values_vary():
     def seen(m):
         types = []

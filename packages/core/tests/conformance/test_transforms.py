@@ -379,7 +379,19 @@ def test_cotangents_of_integers_may_be_any_array():
     agree(outcome(in_a_loop, phlox, ()), outcome(in_a_loop, jax, ()), NEAR, "", weak=False)
 
 
-@pytest.mark.parametrize("name", ["z == z", "z < z", "z + z", "z * 2.0", "m.numpy.equal(z, z)", "m.lax.eq(z, z)"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "z == z",
+        "z < z",
+        "z + z",
+        "z * 2.0",
+        "m.numpy.equal(z, z)",
+        "m.lax.eq(z, z)",
+        "m.numpy.sin(z)",
+        "m.numpy.floor(z)",
+    ],
+)
 def test_float0_has_no_operations(name):
     zeros = np.zeros(3, phlox.dtypes.float0)
     for m in (phlox, jax):

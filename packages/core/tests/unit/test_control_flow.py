@@ -39,6 +39,14 @@ def test_a_weak_start_value_is_not_cut():
         refused(errors.DtypeError, lambda: lax.fori_loop(0, 0, lambda i, c: new, start), "dtypes do not match")
     total, seen = lax.scan(lambda c, _: (1.5, c), 3, None, length=2)
     assert (float(total), seen.tolist()) == (1.5, [3.0, 1.5])
+    # One part of the carry widens the next, step by step.
+    chain = lambda c: (c[0] + jnp.float16(1), c[1] + c[0], c[2] + c[1])
+    for last in (
+        lax.scan(lambda c, _: (chain(c), None), (0.0, 0.0, 0.0), None, length=3)[0],
+        lax.while_loop(lambda c: c[0] < 3, chain, (0.0, 0.0, 0.0)),
+        lax.fori_loop(0, 3, lambda i, c: chain(c), (0.0, 0.0, 0.0)),
+    ):
+        assert [(float(x), x.dtype.name) for x in last] == [(3, "float16"), (3, "float16"), (1, "float16")]
     with phlox.numpy_dtype_promotion("strict"):
         refused(errors.DtypeError, lambda: lax.scan(lambda c, _: (1, c), 1.5, None, length=2), "dtypes do not match")
 

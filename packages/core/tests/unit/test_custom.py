@@ -1,11 +1,15 @@
 """custom_jvp and custom_vjp: their rules are used in every transformation, and wrong rules are named."""
 
+import copy
+import functools
+import pickle
+
 import numpy as np
 import pytest
 
 import phlox
 import phlox.numpy as jnp
-from phlox import errors, grad, jit, jvp, vmap
+from phlox import errors, grad, jit, jvp, lax, vmap
 
 X = np.array([0.5, -1.5, 2.0], np.float32)
 
@@ -86,6 +90,66 @@ def test_arguments_that_are_not_differentiated():
     scaled = phlox.custom_vjp(lambda f, x: f(x), nondiff_argnums=(0,))
     scaled.defvjp(lambda f, x: (f(x), x), lambda f, x, ct: (7 * ct,))
     assert grad(lambda x: scaled(jnp.sin, x))(1.0) == 7.0
+
+
+def test_arguments_that_are_not_differentiated_may_be_traced():
+    @functools.partial(phlox.custom_jvp, nondiff_argnums=(0,))
+    def affine(env, x):
+        return env["f"](x) * env["scale"] + env["shift"]
+
+    affine.defjvp(lambda env, primals, tangents: (affine(env, *primals), 10 * env["scale"] * tangents[0]))
+
+    def twice(scale, x):
+        step = lambda x, _: (affine({"f": jnp.sin, "scale": scale, "shift": 2}, x), None)
+        return lax.scan(step, x, None, length=2)[0]
+
+    # The rule runs after the loop has been traced.
+    assert grad(twice, (0, 1))(2.0, 3.0) == jit(grad(twice, (0, 1)))(2.0, 3.0) == (0.0, 400.0)
+    assert grad(phlox.checkpoint(twice), 1)(2.0, 3.0) == 400.0
+    np.testing.assert_array_equal(vmap(grad(twice, 1), (0, None))(X, 3.0), 100 * X**2)
+    np.testing.assert_array_equal(jit(vmap(lambda s: jvp(lambda x: twice(s, x), (3.0,), (1.0,))[1]))(X), 100 * X**2)
+
+
+def test_rules_that_outlive_a_value_are_named():
+    def forward(x, scale):
+        f = phlox.custom_jvp(lambda x: x * scale)
+        f.defjvp(lambda primals, tangents: (primals[0], 10 * scale * tangents[0]))
+        return f(x)
+
+    def reverse(x, scale, late=False):
+        f = phlox.custom_vjp(lambda x: x * scale)
+        f.defvjp(lambda x: (x * (1 if late else scale), None), lambda _, ct: (10 * scale * ct,))
+        return f(x)
+
+    late = functools.partial(reverse, late=True)
+    for f, rule in ((forward, "JVP"), (reverse, "VJP fwd"), (late, "VJP bwd")):
+        assert grad(f)(2.0, 3.0) == jit(grad(f))(2.0, 3.0) == 30.0
+        with pytest.raises(
+            errors.UnexpectedTracerError, match=f"{rule} rule <lambda> for function <lambda> uses a traced"
+        ):
+            grad(jit(f))(2.0, 3.0)
+
+
+def test_rules_that_are_not_linear_are_refused():
+    for rule, name in (
+        (lambda t: t * t, "mul"),
+        (lambda t: 1 / t, "div"),
+        (lambda t: jnp.where(t > 0, t, 2 * t), "select"),
+    ):
+        f = phlox.custom_jvp(lambda x: x)
+        f.defjvp(lambda primals, tangents, rule=rule: (f(*primals), rule(*tangents)))
+        for gradient in (grad(f), jit(grad(f)), grad(jit(f))):
+            with pytest.raises(errors.DerivativeError, match=f"{name}.* does not exist, as it is not linear"):
+                gradient(2.0)
+
+
+def test_functions_with_rules_are_copied_and_pickled_as_functions_are():
+    assert copy.deepcopy(phlox.nn.relu) is phlox.nn.relu
+    assert pickle.loads(pickle.dumps(doubled)) is doubled
+    assert pickle.loads(pickle.dumps(tripled)) is tripled
+    local = phlox.custom_jvp(jnp.sin)
+    local.defjvp(doubled)
+    assert pickle.loads(pickle.dumps(local)).jvp is doubled
 
 
 def test_trees_defaults_and_keyword_arguments():

@@ -78,6 +78,18 @@ def test_donated_and_deleted_arrays():
     error = refuse(errors.DeletedArrayError, lambda: phlox.jit(lambda d: d["a"] * 2)({"a": y}))
     assert "d['a']" in error.what
     refuse(errors.DeletedArrayError, lambda: repr(y))
+    pair = phlox.jit(lambda d, x: d["a"] + x[:2]).lower({"a": jnp.ones(2)}, jnp.ones(3)).compile()
+    error = refuse(errors.DeletedArrayError, lambda: pair({"a": y}, jnp.ones(3)))
+    assert "d['a']" in error.what
+
+
+def test_an_array_that_is_donated_and_passed_twice():
+    x = jnp.ones(3)
+    for donated in (0, 1, (0, 1)):
+        f = phlox.jit(lambda x, d: (x + 1, d["a"] + 1), donate_argnums=donated)
+        for call in (f, f.lower(x, {"a": x}).compile()):
+            error = refuse(errors.DeletedArrayError, lambda call=call: call(x, {"a": x}))
+            assert "arguments x and d['a'] are the same array, of type f32[3]" in error.what
 
 
 def test_xla_prints_nothing_about_donated_arrays(capfd):
@@ -125,6 +137,8 @@ def test_arguments_that_are_no_arrays():
     assert error.argument == "activation"
     assert "static_argnums=3" in error.instead
     assert phlox.jit(dense, static_argnums=3)(*args).shape == (2, 4)
+    error = refuse(errors.ArgumentError, lambda: phlox.jit(lambda n, x: phlox.grad(jnp.sin, argnums=n)(x))(0, 1.0))
+    assert "static_argnums" in error.instead
     error = refuse(errors.ArgumentError, lambda: phlox.jit(lambda p: p)({"a": [1.0, "text"]}))
     assert error.argument == "p['a'][1]"
     error = refuse(errors.ArgumentError, lambda: phlox.grad(lambda p: p["w"])({"w": "text"}))

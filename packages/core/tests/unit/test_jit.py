@@ -108,6 +108,26 @@ def test_settings_are_part_of_the_key():
     assert h.stats().entries == 2
 
 
+def test_numpy_constants_keep_the_type_of_a_block_of_another_mode():
+    table, words = np.arange(3.0), np.arange(2, dtype=np.uint64)
+
+    def mixed(x):
+        narrow = phlox.lax.neg(table)
+        with phlox.enable_x64(True):
+            last, _ = phlox.lax.scan(lambda c, s: (c + s, None), np.float64(1e300), table)
+            drawn = phlox.lax.rng_bit_generator(words, (2,), np.uint32)[0]
+            return narrow, phlox.lax.add(table, table), phlox.lax.concatenate([table, table], 0), last + x, drawn
+
+    for run in (mixed, phlox.jit(mixed), phlox.jit(phlox.jit(mixed))):
+        outs = run(np.float32(1))
+        assert [x.dtype.name for x in outs] == ["float32", "float64", "float64", "float64", "uint64"]
+        np.testing.assert_array_equal(outs[1], 2 * table)
+        assert outs[3] == 1e300
+    with phlox.enable_x64(True):
+        narrowed = phlox.jit(lambda: phlox.enable_x64(False)(lambda: phlox.lax.neg(table))())
+        assert narrowed().dtype == np.float32
+
+
 def test_static_arguments():
     f = Counted(lambda x, n, flag=False: x * n if flag else x + n)
     g = phlox.jit(f, static_argnums=(1,), static_argnames="flag")
@@ -358,6 +378,14 @@ def test_named_tuples_and_dataclasses_are_told_apart():
             for mine, given in zip(phlox.tree.leaves(out), phlox.tree.leaves(tree), strict=True):
                 np.testing.assert_array_equal(mine, given)
     assert f.stats().entries == len(trees) - 1  # two dicts differ in their order alone
+    f = phlox.jit(lambda tree: tree)
+    f(State(a, b, rule=np.ones(2)))
+    with pytest.raises(
+        phlox.errors.StaticArgumentError, match="the static data of an argument of <lambda> cannot be compared"
+    ):
+        f(State(a, b, rule=np.ones(2)))
+    for _ in range(2):
+        phlox.jit(lambda tree: tree)(State(a, b, rule=np.ones(2)))  # each function has a cache of its own
 
 
 def test_named_tuples_that_are_registered_later():

@@ -13,6 +13,7 @@ from phlox import errors, tree, tree_util
 from phlox._base import pytree
 
 Point = collections.namedtuple("Point", "x y")
+ONES = "static data array([1., 1.])"
 
 
 @tree_util.register_pytree_node_class
@@ -170,6 +171,12 @@ def test_prefixes():
             Params(1, 2, "b"),
             "",
             ("a Params with .w, .b and static data .name='a'", "a Params with .w, .b and static data .name='b'"),
+        ),
+        (  # arrays have no equality
+            Box(1, np.ones(2)),
+            Box(1, np.ones(2)),
+            "",
+            (f"a Box with .content and {ONES}", f"a Box with .content and {ONES}, which is not equal to it"),
         ),
         (
             Table(a=1, b=2),

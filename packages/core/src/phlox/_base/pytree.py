@@ -15,6 +15,7 @@ from .errors import ArgumentError, TreeError
 from .native import native
 from .tree_differences import (
     Difference as Difference,
+    are_equal as are_equal,
     check_same as check_same,
     child_keys as child_keys,
     describe as describe,

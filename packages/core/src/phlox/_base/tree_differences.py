@@ -41,7 +41,7 @@ def differences(expected: PyTreeDef, got: PyTreeDef, *, prefix: bool = False, pa
         same = want is have or (prefix and want is None)
         return [] if same else [Difference(path, describe(expected), describe(got))]
     # Dicts are compared key by key below, which says more than two lists of keys.
-    if want[0] is not have[0] or (want[1] != have[1] and want[0] is not dict):
+    if want[0] is not have[0] or (want[0] is not dict and not are_equal(want[1], have[1])):
         return [Difference(path, *_describe_both(expected, got))]
     children, others = expected.children(), got.children()
     if want[0] is dict:
@@ -52,6 +52,14 @@ def differences(expected: PyTreeDef, got: PyTreeDef, *, prefix: bool = False, pa
     for key, child, other in zip(child_keys(expected), children, others, strict=True):
         mismatches += differences(child, other, prefix=prefix, path=(*path, key))
     return mismatches
+
+
+def are_equal(want: Any, have: Any) -> bool:
+    """Whether two structures, or static data of two nodes, are equal. What cannot be compared, as arrays, is not."""
+    try:
+        return bool(want == have)
+    except Exception:
+        return False
 
 
 def _dict_differences(
@@ -195,7 +203,7 @@ def _differing(want: Any, have: Any, names: Sequence[str]) -> tuple[str, str]:
     if type(want) is type(have) is tuple and len(want) == len(have):
         for i, pair in enumerate(zip(want, have, strict=True)):
             # Only the parts that differ: static data of a model may be long.
-            if pair[0] != pair[1]:
+            if not are_equal(*pair):
                 for text, value in zip(texts, pair, strict=True):
                     text.append(f".{names[i]}={value!r:.80}" if names else f"{value!r:.80}")
     if texts[0] and texts[0] != texts[1]:
@@ -277,5 +285,5 @@ def typed_text(tree: PyTreeDef, types: Iterable[str]) -> str:
 
 def check_same(expected: PyTreeDef, got: PyTreeDef, what: str, instead: str = "") -> None:
     """Raises a `TreeError` that starts with `what`, unless the two structures are equal."""
-    if expected != got:
+    if not are_equal(expected, got):
         raise tree_error(what, differences(expected, got), instead)

@@ -304,6 +304,8 @@ def to_inexact(dtype: Dtype) -> Dtype:
     """`dtype` if floating or complex, else float32, or float64 for 64-bit integers."""
     if is_inexact(dtype):
         return dtype
+    if dtype == float0:
+        raise DtypeError(NO_FLOAT0, instead=INSTEAD_OF_FLOAT0, dtype=dtype)
     # As in JAX: float32 for small integers too, where NumPy takes float16 or float64.
     return apply_x64_mode(float64) if dtype.itemsize == 8 else float32
 

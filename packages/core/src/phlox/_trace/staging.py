@@ -15,12 +15,12 @@ import numpy as np
 from .._base import config, source
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.dimensions import is_symbolic
-from .._ir.dtypes import ExtendedDtype, is_extended
+from .._ir.dtypes import ExtendedDtype, is_extended, is_wide
 from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 from .._ir.primitive import Primitive, primitive as named
 from .checks import check_jaxpr
 from .refs import Ref, captured, ref_read, ref_write
-from .trace import ArrayBase, Trace, Tracer, check_live, not_an_array
+from .trace import ArrayBase, Trace, Tracer, bind_under, check_live, not_an_array
 
 
 class JaxprTracer(Tracer):
@@ -34,10 +34,18 @@ class JaxprTracer(Tracer):
         self.aval = var.aval
 
 
+def _with_current_type(x: Any) -> Any:
+    """A constant that keeps its current type: a NumPy array of 64 bits would lose it at the end of a block of
+    `enable_x64`, and becomes an array of phlox."""
+    if config.overridden() is None or not isinstance(x, np.ndarray) or not is_wide(x.dtype):
+        return x
+    return bind_under(None, named("copy"), (x,), {})
+
+
 class JaxprTrace(Trace):
     """Records operations as equations of a Jaxpr."""
 
-    __slots__ = ("arg_names", "captured", "constants", "consts", "eqns", "invars", "name", "refs")
+    __slots__ = ("arg_names", "captured", "closed_over", "constants", "consts", "eqns", "invars", "name", "refs")
 
     def __init__(self, name: str, arg_names: Callable[[], Sequence[str]] | None = None):
         super().__init__()
@@ -45,8 +53,10 @@ class JaxprTrace(Trace):
         self.arg_names = arg_names
         self.eqns: list[JaxprEqn] = []
         self.invars: list[Var] = []
-        self.constants: dict[int, Var] = {}
+        self.constants: dict[tuple[int, ShapedArray], Var] = {}
         self.consts: list[Any] = []
+        #: the objects that are constants: kept alive, so that no other object can get their ids
+        self.closed_over: list[Any] = []
         #: the current values of references from outside, and their values where the program begins
         self.refs: dict[Ref, Any] = {}
         self.captured: dict[Ref, JaxprTracer] = {}
@@ -90,10 +100,12 @@ class JaxprTrace(Trace):
         return JaxprTracer(self, self._constant(x, x.aval))
 
     def _constant(self, x: Any, aval: ShapedArray) -> Var:
-        var = self.constants.get(id(x))
+        key = id(x), aval  # a NumPy array of 64 bits has another type in a block of `enable_x64`
+        var = self.constants.get(key)
         if var is None:
-            var = self.constants[id(x)] = Var(aval)
-            self.consts.append(x)  # keeps x alive, so that no other object can get its id
+            var = self.constants[key] = Var(aval)
+            self.closed_over.append(x)
+            self.consts.append(_with_current_type(x))
         return var
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:

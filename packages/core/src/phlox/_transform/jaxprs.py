@@ -16,7 +16,7 @@ from .array_operations import Zero, present_arrays
 from .batch import BatchAxis, Dim, place_axis, run_batched
 from .jvp import jvp
 from .linearize import Linearized, linearize, separate
-from .manual_axes import as_typed_all
+from .manual_axes import as_typed_all, vary_also
 from .transpose import Linear, backward_pass
 
 
@@ -31,11 +31,15 @@ def restage(fun: Any, in_avals: Sequence[Any], like: Jaxpr, may_use_refs: bool =
 
 
 def jvp_jaxpr(
-    closed: ClosedJaxpr, nonzero: tuple[bool, ...], keep: tuple[bool, ...] | None = None
+    closed: ClosedJaxpr,
+    nonzero: tuple[bool, ...],
+    keep: tuple[bool, ...] | None = None,
+    varying: frozenset[Any] = frozenset(),
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """A Jaxpr from (inputs, nonzero input tangents) to (outputs, nonzero output tangents).
 
-    Output tangents marked in `keep` are returned even if they are zero. Also returns, for each output, whether its
+    Output tangents marked in `keep` are returned even if they are zero. All tangents vary along the mesh axes `varying`
+    of a `shard_map`, besides those along which their primal values do. Also returns, for each output, whether its
     tangent is returned.
     """
 
@@ -52,13 +56,14 @@ def jvp_jaxpr(
             outs, out_tangents = jvp(as_function(closed), primals, tangents)
             keep_flags = keep or (False,) * len(outs)
             present[:] = [must or type(t) is not Zero for must, t in zip(keep_flags, out_tangents, strict=True)]
-            return outs + present_arrays(out_tangents, present)
+            return outs + [vary_also(t, varying) for t in present_arrays(out_tangents, present)]
 
         tangent_avals = [aval.tangent() for aval, has in zip(closed.in_avals, nonzero, strict=True) if has]
+        tangent_avals = [aval.varying(aval.vma | varying) for aval in tangent_avals]
         return restage(fun, [*closed.in_avals, *tangent_avals], closed.jaxpr), present
 
     # Rules of collectives read the sizes of the axes in scope, so these are part of the key, here and below.
-    return memoized(closed.jaxpr, ("jvp", nonzero, keep, axis_env.get()), make)
+    return memoized(closed.jaxpr, ("jvp", nonzero, keep, varying, axis_env.get()), make)
 
 
 class LinearizedJaxpr(NamedTuple):

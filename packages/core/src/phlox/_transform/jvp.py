@@ -141,7 +141,9 @@ def push_forward(
     tracers = [trace.join(p, t) for p, t in zip(primals, tangents, strict=True)]
     pairs = [trace.split(out) for out in trace.run(fun, *tracers)]
     outs = [p for p, _ in pairs]
-    return outs, as_typed_all([t for _, t in pairs], map(typeof, outs))
+    # A tangent may vary between the devices of a `shard_map` where its primal value does not.
+    types = (p.varying(p.vma | t.vma) for p, t in (map(typeof, pair) for pair in pairs))
+    return outs, as_typed_all([t for _, t in pairs], types)
 
 
 def jvp(

@@ -91,6 +91,12 @@ def widen_refs(jaxpr: Jaxpr, axes: frozenset[Any] = frozenset(), read_too: bool 
     return has_widened
 
 
+def vary_also(x: Any, axes: frozenset[Any]) -> Any:
+    """`x`, varying along `axes` too."""
+    aval = typeof(x)
+    return x if axes <= aval.vma else as_varying(x, aval.varying(aval.vma | axes))
+
+
 def as_typed(x: Any, aval: ShapedArray) -> Any:
     """`x`, a value or a cotangent, with the `vma`, the `spec` and the memory space of `aval`. A `Zero` is kept."""
     return x if type(x) is Zero else reshard_like(as_varying(x, aval), aval)

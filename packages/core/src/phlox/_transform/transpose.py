@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NoReturn
 
+from .._base.errors import ArgumentError, DerivativeError
 from .._base.source import Replay, replays
 from .._ir.avals import ShapedArray
 from .._ir.dependence import separated
 from .._ir.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var, recorded_x64
+from .._trace.trace import not_an_array
 from .array_operations import Zero, add
 from .manual_axes import any_typed, as_typed
 
@@ -29,6 +31,9 @@ class Linear:
 
     def __repr__(self) -> str:
         return f"Linear({self.aval.short})"
+
+    def __index__(self) -> NoReturn:
+        raise not_an_array(self)
 
 
 class Unwanted(Linear):
@@ -138,7 +143,13 @@ class _LinearProgram:
                 cotangent_in = incoming if eqn.primitive.multiple_results else incoming[0]
                 replay.enter(eqn.source_info)
                 with recorded_x64(eqn) if has_64_bit else nullcontext():
-                    outgoing = rule(cotangent_in, *self._operands(eqn), **eqn.params)
+                    try:
+                        outgoing = rule(cotangent_in, *self._operands(eqn), **eqn.params)
+                    except ArgumentError as error:
+                        # The rule used the value of an operand that has none here: it is linear in another one.
+                        if isinstance(getattr(error, "value", None), Linear):
+                            raise _not_linear(eqn) from None
+                        raise
                 for operand, cotangent in zip(eqn.invars, outgoing, strict=True):
                     self._add_cotangent(operand, cotangent)
 
@@ -157,3 +168,11 @@ class _LinearProgram:
             if self.has_typed_cotangents:  # the operand may have been cast to vary over more mesh axes: casts back
                 cotangent = as_typed(cotangent, v.aval.cotangent())
             self.cotangents[v] = add(self.cotangents[v], cotangent) if v in self.cotangents else cotangent
+
+
+def _not_linear(eqn: JaxprEqn) -> DerivativeError:
+    return DerivativeError(
+        f"the transpose (for reverse-mode differentiation) of {eqn.primitive} does not exist, as it is not linear in "
+        "all operands that depend on what is transposed",
+        instead="a rule of custom_jvp that is linear in its tangents, a function of linear_transpose that is linear",
+    )

@@ -67,7 +67,7 @@ def assign_devices(
         if abstract.size != len(devices):
             raise DeviceError(
                 f"{abstract} has no devices of its own, and the arguments are on {len(devices)}",
-                instead=f"arguments on {abstract.size} devices, or a Mesh",
+                instead=f"phlox.set_mesh(mesh) around the call, or arguments on {abstract.size} devices",
                 mesh=abstract,
             )
     is_mesh_required = mesh is not None or bool(abstract_meshes)

@@ -60,7 +60,7 @@ def as_numpy(x: Any, dtype: Any) -> np.ndarray:
     if hasattr(x, "aval"):
         raise ArgumentError(
             f"A {type(x).__name__} does not have a value and cannot be used as a constant in a JAX function: {x!r}",
-            instead="an array",
+            instead="an array; or phlox.eval_shape(function, x), for the types of results",
             value=x,
         )
     try:

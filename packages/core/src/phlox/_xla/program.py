@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._base import config
+from .._base import config, errors
 from .._base.monitoring import COMPILE, LOWER, log_stage, timed
 from .._ir.avals import ShapedArray, typeof_value
 from .._ir.effects import Effects
@@ -23,7 +23,7 @@ from .._ir.memory_spaces import kind_of
 from .._ir.primitive import primitive
 from .._ir.sharding_types import any_specs
 from . import background, memory
-from .array import Array, deleted, put, wrap_all
+from .array import Array, ArrayImpl, deleted, put, wrap_all
 from .callbacks import observed
 from .compile import JaxRuntimeError, Loaded, compilation_of, compile_text
 from .compile_effort import FAST, MOST_ELEMENTS, QUICK, elements
@@ -165,19 +165,36 @@ def has_sharding(placement: Placement, sharding: Sharding) -> bool:
     return current == sharding or current.is_equivalent_to(sharding, aval_of(placement).physical.ndim)
 
 
-def explain_failure(arrays: Sequence[Array], names: Sequence[str] | str = "an array") -> None:
-    """Raises a `DeletedArrayError` if one of `arrays`, the arguments of a failed run, is deleted.
+def explain_failure(leaves: Sequence[Any], names: Sequence[str] | str = "an array") -> None:
+    """Raises a `DeletedArrayError` if an array among `leaves`, the arguments of a failed run, is deleted.
 
-    Raises an `OutOfMemoryError` if the error that is handled says so. `names` are the names of the arguments, or one
-    description for all.
+    Raises one too if an array is passed twice and donated, and an `OutOfMemoryError` if the error that is handled says
+    so. `names` are the names of the arguments, or one description for all.
     """
     error = sys.exc_info()[1]
+    arrays = {i: x for i, x in enumerate(leaves) if type(x) is ArrayImpl}
     if error is not None:
         # After the run failed, and not before each call, which it would slow down.
         memory.explain(error)
-    for i, array in enumerate(arrays):
+        if "donate" in str(error):
+            _refuse_shared(arrays, names)
+    for i, array in arrays.items():
         if array.is_deleted():
             raise deleted(array, names if isinstance(names, str) else f"argument {names[i]}") from None
+
+
+def _refuse_shared(arrays: dict[int, Array], names: Sequence[str] | str) -> None:
+    """Raises a `DeletedArrayError` if two arguments of a failed run, of which it donates one, are the same array."""
+    first: dict[int, int] = {}
+    for i, array in arrays.items():
+        j = first.setdefault(id(array._buf), i)
+        if j != i:
+            both = names if isinstance(names, str) else f"{names[j]} and {names[i]}"
+            raise errors.DeletedArrayError(
+                f"arguments {both} are the same array, of type {array.aval.short}, and the call donates one of them",
+                instead="a copy of the array, as by x.copy(), or leave both out of donate_argnums",
+                aval=array.aval,
+            ) from None
 
 
 def _output_shardings(

@@ -28,23 +28,27 @@ def settle_carry(
     avals: list[ShapedArray], run: Callable[[list[ShapedArray]], Staged]
 ) -> tuple[list[ShapedArray], Staged]:
     """Traces a step with a carry of types `avals`. A weakly typed carry takes the dtype that the step returns for it,
-    if promotion of both gives that dtype.
+    if promotion of both gives that dtype, until a step changes no type.
 
     Returns the types of the carry, and the staged step.
     """
-    first = run(avals)
-    if len(first.out_avals) < len(avals):  # not a carry: `check_carry` says so
-        return avals, first
-    wider = [
-        out.update(weak_type=False) if _promotes_to(a, out) else a
-        for a, out in zip(avals, first.out_avals, strict=False)
-    ]
-    avals, step = (wider, run(wider)) if wider != avals else (avals, first)
-    while True:  # inside of shard_map: what varies between devices after a step may do so before the next one
-        wider = [a.varying(a.vma | out.vma) for a, out in zip(avals, step.out_avals, strict=False)]
-        if not widen_refs(step.closed.jaxpr) and (len(wider) < len(avals) or wider == avals):
+    while True:
+        step = run(avals)
+        if len(step.out_avals) < len(avals):  # not a carry: `check_carry` says so
             return avals, step
-        avals, step = wider, run(wider)
+        # A part that has become wider may widen others in the next step.
+        wider = [_widened(a, out) for a, out in zip(avals, step.out_avals, strict=False)]
+        if not widen_refs(step.closed.jaxpr) and wider == avals:
+            return avals, step
+        avals = wider
+
+
+def _widened(start: ShapedArray, out: ShapedArray) -> ShapedArray:
+    """The type that a part of the carry needs, if a step turns `start` into `out`."""
+    if _promotes_to(start, out):
+        return out.update(weak_type=False)
+    # Inside of shard_map, what varies between devices after a step may do so before the next one.
+    return start.varying(start.vma | out.vma)
 
 
 class LoopBody(NamedTuple):
@@ -82,7 +86,7 @@ def check_carry(
     `returned` describes in one expression what the step should return.
     """
     function, role = body.function, f"{body.role} ({s.name})"
-    if in_tree != out_tree:
+    if not pytree.are_equal(in_tree, out_tree):
         differences = pytree.differences(in_tree, out_tree)
         unlike = (
             f"{function} body function carry input and carry output must have the same pytree structure, but they "

@@ -11,7 +11,7 @@ from .._api.devices.out_sharding import OutSharding, lay_out, operands_for
 from .._api.jit.bodies import operands_of, staged
 from .._api.jit.user_functions import user_call
 from .._base.errors import ArgumentError, OptionError, TreeError
-from .._base.pytree import flatten
+from .._base.pytree import are_equal, flatten
 from .._ir import dtypes
 from .._ir.jaxpr import ClosedJaxpr, memoized
 from .._operands.checks import check_one, integer, integers, per_axis, sequence, type_of
@@ -102,7 +102,7 @@ def _program(function: str, computation: Callable[..., Any], starts: Sequence[An
     types = [type_of(x).update(shape=()) for x in starts]
     in_tree = flatten((tree.unflatten(types), tree.unflatten(types)))[1]
     program = staged(function, "computation", computation, in_tree, [*types, *types])
-    if program.out_tree != tree:
+    if not are_equal(program.out_tree, tree):
         raise TreeError(
             f"{function} output must have the same tree structure as the operands: {program.out_tree} and {tree}",
             instead=program.advice("computation", "the combined elements"),
@@ -121,7 +121,7 @@ def _leaves(caller: Callable[..., Any], operands: Any, init_values: Any) -> tupl
     function = caller.__name__
     (xs, _), (starts, _) = (operands_of(function, caller, (t,)) for t in (operands, init_values))
     tree, other = flatten(operands)[1], flatten(init_values)[1]
-    if tree != other:
+    if not are_equal(tree, other):
         raise TreeError(f"{function}: Operands must have the same tree structure as init_values: {tree} and {other}")
     if not xs:
         raise ArgumentError(f"{function} needs at least one operand")

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.source import Replay, replays
-from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, memoized
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, memoized, recorded_x64
 from ..._ir.primitive import Primitive
 from ..._ops.control.call import jit_p
 from ..._ops.host.check import Categories, Error
@@ -151,9 +152,11 @@ def run_checked(
     """Evaluates a Jaxpr with checks, from the error so far; returns the new error and the results."""
     env: dict[Var, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
     checks = Checks(enabled, error)
+    has_64_bit, none = jaxpr.has_64_bit, nullcontext()
     with Replay() as replay:
         for eqn in jaxpr.eqns:
             values = [v.val if isinstance(v, Literal) else env[v] for v in eqn.invars]
             replay.enter(eqn.source_info)
-            env.update(zip(eqn.outvars, checks.run(eqn, values), strict=True))
+            with recorded_x64(eqn) if has_64_bit else none:
+                env.update(zip(eqn.outvars, checks.run(eqn, values), strict=True))
     return checks.error, [v.val if isinstance(v, Literal) else env[v] for v in jaxpr.outvars]

@@ -44,8 +44,9 @@ def check(
     # Builtins and objects without Python code cannot be recognized.
     if not codes:
         return
-    # Values of static arguments are left out: they may differ from turn to turn.
-    mark = (*map(id, codes), key[0], *(parameter for parameter, _, _ in key[1]), *key[2:], *_stack())
+    # Values of static arguments are left out: they may differ from turn to turn. Static data of trees may have no
+    # equality, such as arrays, so that trees are told apart by their hashes.
+    mark = (*map(id, codes), hash(key[0]), *(parameter for parameter, _, _ in key[1]), *key[2:], *_stack())
     if len(_known) >= 1024:
         _known.clear()
     earlier = _known.setdefault(mark, (codes, []))[1]

@@ -30,7 +30,7 @@ from ..._transform.linearize import TangentTrace
 from ..jit import arguments
 from ..jit.references import ArrayTree, Structure, blank, flatten_arrays
 from .function_with_rules import FunctionWithRules, no_rule, positional
-from .rule_results import OutType, RuleName, checked_tangents, flat_cotangents, pair_of
+from .rule_results import OutType, RuleName, checked_tangents, flat_cotangents, pair_of, run_rule
 from .symbolic import CustomVJPPrimal, as_residual, as_rule_argument
 
 if TYPE_CHECKING:
@@ -286,6 +286,40 @@ class custom_jvp(_Custom[P, R]):
             trim(error)
             raise
 
+    def _call(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if not self.nondiff_argnums:
+            return super()._call(*args, **kwargs)
+        args = self._stop_derivatives(positional(self.fun, args, kwargs, self.kind))  # type: ignore[assignment]
+        nondiff = self._nondiff_positions(args)
+        leaves, tree = flatten([x if i in nondiff else None for i, x in enumerate(args)])
+        traced = [x for x in leaves if isinstance(x, Tracer)]
+        return self._with_operands(leaves, tree)._call(self._split(args)[1], traced) if traced else super()._call(*args)
+
+    def _with_operands(self, leaves: Sequence[Any], tree: PyTreeDef) -> custom_jvp[Any, R]:
+        """This function with two arguments: those that are differentiated, and the tracers among the others.
+
+        `leaves` and `tree` are the arguments that are not differentiated, with None in the place of the others. A rule
+        that closed over tracers could not run after their trace has ended, as in the derivative of a loop.
+        """
+        hole = object()
+        static = [hole if isinstance(x, Tracer) else x for x in leaves]
+
+        def filled(traced: Sequence[Any]) -> list[Any]:
+            values = iter(traced)
+            return tree.unflatten([next(values) if x is hole else x for x in static])
+
+        def fun(operands: list[Any], traced: list[Any]) -> Any:
+            return self.fun(*self._fill(filled(traced), operands))
+
+        def rule(primals: tuple[list[Any], list[Any]], tangents: tuple[list[Any], list[Any]]) -> Any:
+            assert self.jvp is not None
+            return self.jvp(*self._split(filled(primals[1]))[0], tuple(primals[0]), tuple(tangents[0]))
+
+        fun.__name__, rule.__name__ = arguments.fun_name(self.fun), arguments.fun_name(self.jvp)
+        with_operands: custom_jvp[Any, R] = custom_jvp(fun)
+        with_operands.defjvp(rule, self.symbolic_zeros)
+        return with_operands
+
     def _stop_derivatives(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         nondiff = self._nondiff_positions(args)
         return tuple(_without_derivative(x) if i in nondiff else x for i, x in enumerate(args))
@@ -314,7 +348,8 @@ class custom_jvp(_Custom[P, R]):
         rule_name = RuleName("jvp", arguments.fun_name(jvp), arguments.fun_name(self.fun))
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            result = jvp(*fixed, *(in_tree.unflatten(map(as_rule_argument, values)) for values in (primals, tangents)))
+            both = (in_tree.unflatten(map(as_rule_argument, values)) for values in (primals, tangents))
+            result = run_rule(rule_name, jvp, *fixed, *both)
             primal_out, tangent_out = pair_of(result, rule_name)
             outs, tree = flatten(primal_out)
             out_tangents, tangent_tree = flatten(tangent_out)
@@ -555,7 +590,7 @@ class custom_vjp(_Custom[P, R]):
         def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Structure]:
             inputs = [as_rule_argument(x) for x in primals]
             leaves = list(map(CustomVJPPrimal, inputs, perturbed)) if symbolic else inputs
-            result = fwd(*self._fill(args, in_tree.unflatten(leaves)))
+            result = run_rule(rule_name, fwd, *self._fill(args, in_tree.unflatten(leaves)))
             primal_out, saved = pair_of(result, rule_name)
             outs, tree = flatten(primal_out)
             residuals, residual_tree = flatten_arrays(saved)
@@ -571,12 +606,14 @@ class custom_vjp(_Custom[P, R]):
         bwd, name = self.bwd, arguments.fun_name(self.fun)
         symbolic = self.symbolic_zeros
         assert bwd is not None
+        rule_name = RuleName("bwd", arguments.fun_name(bwd), name)
 
         def run(residual_tree: Structure, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             assert expected.tree is not None
             arrays = cotangents if symbolic else map(instantiate, cotangents)
             cotangent = expected.tree.unflatten(map(as_rule_argument, arrays))
-            result = bwd(*fixed, residual_tree.unflatten(map(as_residual, residuals)), cotangent)
+            saved = residual_tree.unflatten(map(as_residual, residuals))
+            result = run_rule(rule_name, bwd, *fixed, saved, cotangent)
             # An example of the arguments tells how many cotangents there are, and their structures.
             example = blank(in_tree)
             if not isinstance(result, tuple | list) or len(result) != len(example):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, Generic
 
@@ -26,6 +27,12 @@ class FunctionWithRules(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         raise NotImplementedError
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # Decorated functions of modules are pickled by name and copied by reference, as other functions are.
+        name = getattr(self, "__qualname__", "")
+        is_global = getattr(sys.modules.get(self.__module__), name, None) is self
+        return name if is_global else super().__reduce_ex__(protocol)
 
     def __getattr__(self, name: str) -> Any:
         # Without `vars` this would call itself, while an object is unpickled or copied and has no attributes yet.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..._base import pytree
-from ..._base.errors import DerivativeError, TreeError
+from ..._base.errors import DerivativeError, TreeError, UnexpectedTracerError
 from ..._base.pytree import PyTreeDef
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, typeof_value
@@ -52,15 +52,30 @@ _KINDS = {
 
 
 class RuleName(NamedTuple):
-    """A user's rule in messages: its kind, ``"jvp"`` or ``"fwd"``; its name; the name of the function it is for."""
+    """A user's rule in messages: its kind (``"jvp"``, ``"fwd"``, ``"bwd"``), its name, and the name of its function."""
 
     kind: str
     name: str
     function: str
 
     def __str__(self) -> str:
-        kind = "JVP" if self.kind == "jvp" else "VJP fwd"
+        kind = "JVP" if self.kind == "jvp" else f"VJP {self.kind}"
         return f"Custom {kind} rule {self.name} for function {self.function}"
+
+
+def run_rule(name: RuleName, rule: Callable[..., Any], *args: Any) -> Any:
+    """The result of a user's rule; raises `UnexpectedTracerError` if it closes over a tracer whose trace has ended."""
+    try:
+        return rule(*args)
+    except UnexpectedTracerError as error:
+        if getattr(error, "live", False) or not hasattr(error, "aval"):
+            raise
+        raise UnexpectedTracerError(
+            f"{name} uses a traced value of type {error.aval.short} that is no argument of it, and runs after its "
+            "trace has ended, as in grad of jit and in derivatives of loops",
+            instead=f"pass the value to {name.function} as an argument",
+            aval=error.aval,
+        ) from error
 
 
 def pair_of(result: Any, rule: RuleName) -> tuple[Any, Any]:
@@ -89,7 +104,7 @@ class OutType:
             return
         assert self.avals is not None
         got = [typeof(out) for out in outs]
-        if tree != self.tree:
+        if not pytree.are_equal(tree, self.tree):
             detail = _KINDS[rule.kind].same_tree
             pytree.check_same(
                 self.tree, tree, self._differs(rule, detail, "container/pytree structure", got, tree) + "."

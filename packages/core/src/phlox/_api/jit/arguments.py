@@ -19,7 +19,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, is_masked, typeof_value
 from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.refs import Ref
-from ..._trace.trace import ArrayBase, not_an_array
+from ..._trace.trace import ArrayBase, Tracer, not_an_array
 
 Ints = tuple[int, ...]
 
@@ -40,7 +40,8 @@ def as_ints(value: int | Iterable[int] | None, what: str) -> Ints:
     try:
         return tuple([operator.index(n) for n in (value if isinstance(value, Iterable) else (value,))])
     except TypeError:
-        raise ArgumentError(f"{what} must be an int or a sequence of ints, got {value!r}") from None
+        instead = "an int, as of an argument that static_argnums names" if isinstance(value, Tracer) else ""
+        raise ArgumentError(f"{what} must be an int or a sequence of ints, got {value!r}", instead=instead) from None
 
 
 def as_names(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
@@ -307,6 +308,11 @@ def as_static(fun: Callable[..., Any], name: Any, value: Any, accepts_arrays: bo
 
 def incomparable(fun: Callable[..., Any], statics: Sequence[Any], error: Exception) -> StaticArgumentError:
     """The error for `statics`, each (position or name, class, value), whose comparison with earlier ones raised."""
+    if not statics:  # static data of containers among the arguments
+        return StaticArgumentError(
+            f"the static data of an argument of {fun_name(fun)} cannot be compared with that of earlier calls: {error}",
+            instead="hashable static data, such as a tuple; an array as a field with data",
+        )
     described = ", ".join(f"{parameter} of type {kind.__name__}" for parameter, kind, _ in statics)
     return StaticArgumentError(
         f"static arguments should be comparable using __eq__; those of {fun_name(fun)} ({described}) raised "

@@ -176,8 +176,7 @@ class JitFunction:
         call = self._bind(args, kwargs)
         names = call.names()
         arguments.check_range(call.leaves, names)
-        arrays = [(x, name) for x, name in zip(call.leaves, names, strict=True) if type(x) is ArrayImpl]
-        explain_failure([x for x, _ in arrays], [name for _, name in arrays])
+        explain_failure(call.leaves, names)
 
     # -- the general path
 

@@ -32,7 +32,7 @@ from ..._xla.host_values import as_array
 from ..._xla.layout import Format, Layout
 from ..._xla.moves import move
 from ..._xla.placement import Placed, Placement, is_committed, sharding_of
-from ..._xla.program import Lowering, Program, has_sharding
+from ..._xla.program import Lowering, Program, explain_failure, has_sharding
 from .bound_call import BoundCall
 from .entry import NUMBERS, Entry
 from .options import CompilerOptions, Options, Prefix, as_overrides
@@ -360,7 +360,12 @@ class Compiled(Stage):
                     instead="the jitted function itself, inside of grad, vmap and jit",
                     aval=x.aval,
                 )
-        return self._entry.run(self._placed(leaves))
+        leaves = self._placed(leaves)
+        try:
+            return self._entry.run(leaves)
+        except (JaxRuntimeError, ValueError, RuntimeError):
+            explain_failure(leaves, self._call.names())
+            raise
 
     def _placed(self, leaves: list[Any]) -> list[Any]:
         """The leaves with the shardings of the program: uncommitted arrays are moved, others must have them."""

@@ -25,6 +25,7 @@ from ..._transform.jaxprs import (
     separate_jaxpr,
     transpose_jaxpr,
 )
+from ..._transform.manual_axes import vary_also
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
@@ -100,8 +101,13 @@ def _once_jvp(
 ) -> tuple[list[Any], list[Any]]:
     bodies = prim.bodies(params)
     nonzero = tuple(type(t) is not Zero for t in tangents[selectors:])
-    programs, present = _uniform(lambda closed, keep: jvp_jaxpr(closed, nonzero, keep), bodies)
-    outs = prim.rebind([*primals, *only(tangents[selectors:], nonzero)], params, programs)
+    moving = only(tangents[selectors:], nonzero)
+    # The types of the programs say along which axes of a `shard_map` values vary; tangents may vary along more.
+    still = only(primals[selectors:], nonzero)
+    more = [typeof(t).vma - typeof(p).vma for p, t in zip(still, moving, strict=True)]
+    varying: frozenset[Any] = frozenset().union(*more)
+    programs, present = _uniform(lambda closed, keep: jvp_jaxpr(closed, nonzero, keep, varying), bodies)
+    outs = prim.rebind([*primals, *[vary_also(t, varying) for t in moving]], params, programs)
     return _with_tangents(outs, outs[len(present) :], present)
 
 

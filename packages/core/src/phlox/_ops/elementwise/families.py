@@ -17,7 +17,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive, Series, Unfused, primitive
 from ..._trace.staging import stage
-from ..._trace.trace import typeof
+from ..._trace.trace import not_an_array, typeof
 from ..._transform import spectra
 from ..._transform.array_operations import Zero, add, move_axis, sum_axes, weak_number
 from ..._transform.batch import BatchAxis, Dim
@@ -49,6 +49,8 @@ def literal(like: Any, value: Any) -> Any:
     aval = typeof(like)
     if isinstance(aval.dtype, dtypes.ExtendedDtype):
         raise DtypeError(f"an operation on numbers got {aval.short}", aval=aval)
+    if aval.dtype == dtypes.float0:
+        raise DtypeError(f"{dtypes.NO_FLOAT0}: got {aval.short}", instead=dtypes.INSTEAD_OF_FLOAT0, aval=aval)
     number = np.asarray(value, aval.dtype)[()]
     number = weak_number(number) if aval.weak_type and not aval.shape else keep_dtype(number)
     # Zero is unreduced where `like` is, so that the two can be added, or selected from.
@@ -448,7 +450,8 @@ def _binary_transpose(rules: tuple[Callable[..., Any] | None, Callable[..., Any]
         for i, operand in enumerate((x, y)):
             if is_linear(operand):
                 rule = rules[i]
-                assert rule is not None
+                if rule is None:
+                    raise not_an_array(operand)
                 result[i] = unbroadcast(rule(cotangent, x, y), operand.aval)
         return result
 
