@@ -293,7 +293,9 @@ class custom_jvp(_Custom[P, R]):
         nondiff = self._nondiff_positions(args)
         leaves, tree = flatten([x if i in nondiff else None for i, x in enumerate(args)])
         traced = [x for x in leaves if isinstance(x, Tracer)]
-        return self._with_operands(leaves, tree)._call(self._split(args)[1], traced) if traced else super()._call(*args)
+        if traced:
+            return self._with_operands(leaves, tree)._call(self._split(args)[1], traced)
+        return super()._call(*args)  # type: ignore[call-arg]  (those by keyword are among them)
 
     def _with_operands(self, leaves: Sequence[Any], tree: PyTreeDef) -> custom_jvp[Any, R]:
         """This function with two arguments: those that are differentiated, and the tracers among the others.
@@ -301,7 +303,8 @@ class custom_jvp(_Custom[P, R]):
         `leaves` and `tree` are the arguments that are not differentiated, with None in the place of the others. A rule
         that closed over tracers could not run after their trace has ended, as in the derivative of a loop.
         """
-        hole = object()
+        jvp, hole = self.jvp, object()
+        assert jvp is not None
         static = [hole if isinstance(x, Tracer) else x for x in leaves]
 
         def filled(traced: Sequence[Any]) -> list[Any]:
@@ -312,10 +315,9 @@ class custom_jvp(_Custom[P, R]):
             return self.fun(*self._fill(filled(traced), operands))
 
         def rule(primals: tuple[list[Any], list[Any]], tangents: tuple[list[Any], list[Any]]) -> Any:
-            assert self.jvp is not None
-            return self.jvp(*self._split(filled(primals[1]))[0], tuple(primals[0]), tuple(tangents[0]))
+            return jvp(*self._split(filled(primals[1]))[0], tuple(primals[0]), tuple(tangents[0]))
 
-        fun.__name__, rule.__name__ = arguments.fun_name(self.fun), arguments.fun_name(self.jvp)
+        fun.__name__, rule.__name__ = arguments.fun_name(self.fun), arguments.fun_name(jvp)
         with_operands: custom_jvp[Any, R] = custom_jvp(fun)
         with_operands.defjvp(rule, self.symbolic_zeros)
         return with_operands
