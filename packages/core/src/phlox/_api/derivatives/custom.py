@@ -295,7 +295,7 @@ class custom_jvp(_Custom[P, R]):
         traced = [x for x in leaves if isinstance(x, Tracer)]
         if traced:
             return self._with_operands(leaves, tree)._call(self._split(args)[1], traced)
-        return super()._call(*args)  # type: ignore[call-arg]  (those by keyword are among them)
+        return super()._call(*args)  # type: ignore[call-arg]
 
     def _with_operands(self, leaves: Sequence[Any], tree: PyTreeDef) -> custom_jvp[Any, R]:
         """This function with two arguments: those that are differentiated, and the tracers among the others.
