@@ -146,10 +146,14 @@ class _LinearProgram:
                     try:
                         outgoing = rule(cotangent_in, *self._operands(eqn), **eqn.params)
                     except ArgumentError as error:
+                        if not isinstance(getattr(error, "value", None), Linear):
+                            raise
                         # The rule used the value of an operand that has none here: it is linear in another one.
-                        if isinstance(getattr(error, "value", None), Linear):
-                            raise _not_linear(eqn) from None
-                        raise
+                        raise DerivativeError(
+                            f"the transpose (for reverse-mode differentiation) of {eqn.primitive} does not exist, as "
+                            "it is not linear in all operands that depend on what is transposed",
+                            instead="a rule of custom_jvp, or a function of linear_transpose, that is linear",
+                        ) from None
                 for operand, cotangent in zip(eqn.invars, outgoing, strict=True):
                     self._add_cotangent(operand, cotangent)
 
@@ -168,11 +172,3 @@ class _LinearProgram:
             if self.has_typed_cotangents:  # the operand may have been cast to vary over more mesh axes: casts back
                 cotangent = as_typed(cotangent, v.aval.cotangent())
             self.cotangents[v] = add(self.cotangents[v], cotangent) if v in self.cotangents else cotangent
-
-
-def _not_linear(eqn: JaxprEqn) -> DerivativeError:
-    return DerivativeError(
-        f"the transpose (for reverse-mode differentiation) of {eqn.primitive} does not exist, as it is not linear in "
-        "all operands that depend on what is transposed",
-        instead="a rule of custom_jvp that is linear in its tangents, a function of linear_transpose that is linear",
-    )

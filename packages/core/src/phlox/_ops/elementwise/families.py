@@ -27,6 +27,7 @@ from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from ..structure.numbers import keep_dtype
+from .nan_operands import with_nan
 from .symmetry import Symmetry, reflected
 
 # Kinds of dtypes, one letter each: see dtypes.kind.
@@ -135,13 +136,8 @@ def batch_elementwise(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim])
     for x, d, r in zip(args, dims, ranks, strict=True):
         # An operand that is not mapped gets an axis of length one, which the primitive broadcasts. No copies are made.
         if d is None:
-            operands.append(
-                x
-                if r == 0
-                else primitive("broadcast_in_dim").bind(
-                    x, shape=(1, *typeof(x).shape), broadcast_dimensions=tuple(range(1, r + 1))
-                )
-            )
+            wide = {"shape": (1, *typeof(x).shape), "broadcast_dimensions": tuple(range(1, r + 1))}
+            operands.append(primitive("broadcast_in_dim").bind(x, **wide) if r else x)
             continue
         x = move_axis(x, d, 0)
         if r < rank:  # each example has a scalar here and an array in another operand
@@ -158,11 +154,6 @@ def elementwise_batch(get_primitive: Callable[[], Primitive]) -> Callable[..., A
         return get_primitive().bind(*operands, **params), dim
 
     return batch
-
-
-def _checks_nan(accepts: str) -> bool:
-    """The default of `nan_checked`: whether the operation takes floats or complex numbers."""
-    return any(letter in accepts for letter in INEXACT)
 
 
 Lower = str | Callable[..., Value]
@@ -185,38 +176,6 @@ def _lowering_rule(lower: Lower) -> Callable[..., Value]:
         return f.same(lower, x, *more) if x.aval.text == out.text else f.unlike(lower, x, out)
 
     return short
-
-
-def _with_nan(rule: Callable[..., Value]) -> Callable[..., Value]:
-    """A lowering rule whose result is nan where the operand is, even if the compiler knows that."""
-
-    def lower(f: Function, x: Value, **params: Any) -> Value:
-        if not f.module.may_know_nan:
-            return rule(f, x, **params)
-        is_number = f.compare("EQ", x, x)
-        out = rule(f, _without_nan(f, x, is_number), **params)
-        nan = complex(np.nan, np.nan) if dtypes.kind(out.aval.dtype) == "c" else np.nan
-        return f.select(is_number, out, f.number(nan, out.aval))
-
-    return lower
-
-
-def _without_nan(f: Function, x: Value, is_number: Value) -> Value:
-    """`x` with infinities in place of nan, by the bits: of floats, the numbers above infinity are nan.
-
-    A selection would not do: where the result is used for ``is_number`` only, LLVM takes `x` for it.
-    """
-    dtype = x.aval.dtype
-    bits = dtypes.bits(dtype)
-    if dtypes.kind(dtype) == "c" or bits < 16:  # small floats may have no infinity, or no sign
-        return f.select(is_number, x, f.number(0, x.aval))
-    word = shaped(x.aval.shape, np.dtype(f"u{dtype.itemsize}"))
-    infinity, sign = int(np.asarray(np.inf, dtype).view(word.dtype)), 1 << (bits - 1)
-    pattern = f.unlike("stablehlo.bitcast_convert", x, word)
-    size = f.same("stablehlo.and", pattern, f.number(sign - 1, word))
-    size = f.same("stablehlo.minimum", size, f.number(infinity, word))
-    signed = f.same("stablehlo.or", size, f.same("stablehlo.and", pattern, f.number(sign, word)))
-    return f.unlike("stablehlo.bitcast_convert", signed, x.aval)
 
 
 def unary(
@@ -286,7 +245,7 @@ def unary(
     prim = Primitive(
         name,
         types=types,
-        lower=_with_nan(rule) if undefined_at_nan else rule,
+        lower=with_nan(rule) if undefined_at_nan else rule,
         jvp=None if derivative is None and tangent is None else _unary_jvp(lambda: prim, derivative, tangent),
         spectral=lambda *args, **params: follow(prim, *args, **params),
         transpose=transpose and (lambda ct, x, **params: [transpose(ct, x, **params)]),
@@ -295,7 +254,7 @@ def unary(
         show=show,
         eager=eager,
         keys=keys,
-        nan_checked=_checks_nan(accepts) if nan_checked is None else nan_checked,
+        nan_checked=not set(INEXACT).isdisjoint(accepts) if nan_checked is None else nan_checked,
         light=light,
         costly=costly,
         series="linear" if derivative is LINEAR else None,
@@ -408,7 +367,7 @@ def binary(
         batch=elementwise_batch(lambda: prim),
         pad=pad_elementwise,
         checked=checked,
-        nan_checked=_checks_nan(accepts) if nan_checked is None else nan_checked,
+        nan_checked=not set(INEXACT).isdisjoint(accepts) if nan_checked is None else nan_checked,
         light=light,
         costly=costly,
         series=series,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,64 +10,13 @@ from ..._ir import dtypes
 from ..._trace.trace import typeof
 from ..._xla.text import Function, Value
 from . import arithmetic as e, logic
-from .families import INEXACT, binary, literal, lowered_as, unary
+from .complex_waves import by_parts, cos_of_parts, cosh_of_parts, sin_of_parts, sinh_of_parts
+from .families import INEXACT, binary, literal, unary
 from .symmetry import Symmetry
-
-
-def _zero_or(x: Any, product: Any) -> Any:
-    """A product with the factor `x`, which is 0 for x = 0 where the other factor is infinite too."""
-    return logic.select(logic.eq(x, literal(x, 0)), x, product)
-
-
-def _hyperbolic_products(wave: Any, shifted: Any, y: Any) -> tuple[Any, Any]:
-    """(wave cosh(y), shifted sinh(y)) for y >= 0, finite where the factors overflow and the products do not."""
-    half, two = e.mul(y, literal(y, 0.5)), literal(y, 2)
-    up, down = e.expm1(half), e.expm1(e.neg(half))
-    # sinh and cosh of y / 2. Of them, cosh(y) is 1 + 2 odd² and sinh(y) is 2 odd even.
-    odd = e.mul(e.sub(up, down), literal(y, 0.5))
-    even = e.add(e.mul(e.add(up, down), literal(y, 0.5)), literal(y, 1))
-    with_cosh = e.add(wave, e.mul(e.mul(e.mul(wave, two), odd), odd))
-    with_sinh = e.mul(e.mul(e.mul(shifted, two), odd), even)
-    return _zero_or(wave, with_cosh), _zero_or(shifted, with_sinh)
-
-
-def _sin_of_parts(x: Any, y: Any) -> tuple[Any, Any]:
-    return _hyperbolic_products(sin(x), cos(x), y)
-
-
-def _cos_of_parts(x: Any, y: Any) -> tuple[Any, Any]:
-    real, imag = _hyperbolic_products(cos(x), sin(x), y)
-    return real, e.neg(imag)
-
-
-def _sinh_of_parts(x: Any, y: Any) -> tuple[Any, Any]:
-    imag, real = _hyperbolic_products(sin(y), cos(y), x)
-    return real, imag
-
-
-def _cosh_of_parts(x: Any, y: Any) -> tuple[Any, Any]:
-    return _hyperbolic_products(cos(y), sin(y), x)
-
-
-def _by_parts(operation: str, of_parts: Callable[[Any, Any], tuple[Any, Any]]) -> Callable[[Function, Value], Value]:
-    """The lowering rule of a function: an operation for floats, and for complex numbers their real and imaginary parts.
-
-    XLA's operations have nan for 0 * cosh(y) of large y, and 0 for sinh(x) where x is small beside 1.
-    """
-    of_complex = lowered_as(lambda z: e.complex_(*of_parts(e.real(z), e.imag(z))))
-
-    def lower(f: Function, x: Value) -> Value:
-        if dtypes.kind(x.aval.dtype) != "c":
-            return f.op(operation, [x], f.out)
-        out: Value = of_complex(f, x)
-        return out
-
-    return lower
-
 
 sin = unary(
     "sin",
-    _by_parts("stablehlo.sine", _sin_of_parts),
+    by_parts("stablehlo.sine", sin_of_parts),
     operation="stablehlo.sine",
     accepts=INEXACT,
     derivative=lambda x, out: cos(x),
@@ -77,7 +25,7 @@ sin = unary(
 )
 cos = unary(
     "cos",
-    _by_parts("stablehlo.cosine", _cos_of_parts),
+    by_parts("stablehlo.cosine", cos_of_parts),
     operation="stablehlo.cosine",
     accepts=INEXACT,
     tangent=lambda t, x, out: e.neg(e.mul(t, sin(x))),
@@ -125,7 +73,7 @@ atan = unary(
 )
 sinh = unary(
     "sinh",
-    _by_parts("chlo.sinh", _sinh_of_parts),
+    by_parts("chlo.sinh", sinh_of_parts),
     operation="chlo.sinh",
     accepts=INEXACT,
     derivative=lambda x, out: cosh(x),
@@ -134,7 +82,7 @@ sinh = unary(
 )
 cosh = unary(
     "cosh",
-    _by_parts("chlo.cosh", _cosh_of_parts),
+    by_parts("chlo.cosh", cosh_of_parts),
     operation="chlo.cosh",
     accepts=INEXACT,
     derivative=lambda x, out: sinh(x),
