@@ -182,6 +182,24 @@ def test_dtypes():
         judge.same_values(np.asarray(r.x).astype("float32"), np.ones(2, "float32"), tolerance=2e-2)
 
 
+def test_minima_have_derivatives_in_both_modes():
+    """By the implicit function theorem; jax refuses reverse mode, and its forward mode follows the iterations."""
+    weights = np.array([1.0, 3.0], np.float32)
+
+    def minimum(center, method):
+        f = lambda x, center: phlox.numpy.sum(weights * (x - center) ** 2) + 0.1 * phlox.numpy.sum(x**4)
+        return minimize(f, phlox.numpy.zeros(2), (center,), method=method)
+
+    center = np.array([1.0, 2.0], np.float32)
+    for method in METHODS:
+        x = np.asarray(minimum(center, method).x)
+        truth = np.diag(2 * weights / (2 * weights + 1.2 * x**2))
+        for jacobian in (phlox.jacfwd, phlox.jacrev):
+            np.testing.assert_allclose(jacobian(lambda c: minimum(c, method).x)(center), truth, atol=1e-5)
+        slope = phlox.grad(lambda c: minimum(c, method).fun)(center)
+        np.testing.assert_allclose(slope, -2 * weights * (x - center), atol=1e-4)
+
+
 def test_strict_flags():
     with phlox.numpy_rank_promotion("raise"), phlox.numpy_dtype_promotion("strict"):
         for method in METHODS:

@@ -16,7 +16,7 @@ from ..._operands.promotion import to_dtype
 from ...typing import Array
 from ._bfgs import bfgs
 from ._lbfgs import lbfgs
-from ._scipy import HOSTED, hosted
+from ._scipy import HOSTED, hosted, root
 
 METHODS: dict[str, Any] = {"bfgs": bfgs, "l-bfgs-experimental-do-not-rely-on-this": lbfgs}
 
@@ -62,11 +62,11 @@ def minimize(
 ) -> OptimizeResults:
     """A local minimum of a function of a vector (as ``scipy.optimize.minimize``).
 
-    The methods of JAX, 'BFGS' and 'l-bfgs-experimental-do-not-rely-on-this', run on the device; their results have no
-    reverse-mode derivatives. 'L-BFGS-B' and 'Nelder-Mead' are SciPy's own, which take bounds: SciPy chooses the points
-    on the host, and the program evaluates `fun` there. Their `x` has derivatives with respect to all that `fun` depends
-    on, and to the bounds, by the implicit function theorem, at the cost of a dense Hessian; `vmap` runs one search
-    after the other.
+    The methods of JAX, 'BFGS' and 'l-bfgs-experimental-do-not-rely-on-this', run on the device. 'L-BFGS-B' and
+    'Nelder-Mead' are SciPy's own, which take bounds: SciPy chooses the points on the host, and the program evaluates
+    `fun` there; `vmap` runs one search after the other. `x` has derivatives with respect to all that `fun` depends on,
+    and to the bounds, by the implicit function theorem, at the cost of a dense Hessian (complex `x`: none in reverse
+    mode), and so have `fun` and `jac`; the other results have none.
 
     Args:
       fun: function ``fun(x, *args)`` with a real scalar result, which can be differentiated.
@@ -144,10 +144,17 @@ def minimize(
             gradients = evaluations if HOSTED[method.lower()][1] else 0
             value = to_dtype(value, kinds[0])
             return OptimizeResults(x, success != 0, status, value, gradient, None, evaluations, gradients, steps)
-        last = chosen(f, to_dtype(x0, type_of(x0).dtype), **options)
-        value = to_dtype(last.value, kinds[0])
+
+        def search(x0: Any) -> tuple[Any, Any]:
+            last = chosen(f, x0, **options)
+            return last.x, last
+
+        x0 = to_dtype(x0, type_of(x0).dtype)
+        x, last = search(x0) if kind == "c" else root(lambda x: f(x)[1], x0, search)
+        value, gradient = f(x)
+        value = to_dtype(value, kinds[0])
         inverse = last.memory if chosen is bfgs else None
-        state = last.x, to_dtype(last.status == 0, dtypes.bool_), last.status, value, last.gradient
+        state = x, to_dtype(last.status == 0, dtypes.bool_), last.status, value, gradient
         return OptimizeResults(*state, inverse, last.evaluations, last.evaluations, last.steps)
 
     return jit(run)(jnp.asarray(x0))

@@ -5,7 +5,8 @@ thread of its own. So the objective is part of the program, like any other funct
 program is run from inside of another. `vmap` runs one search after the other.
 
 The minimum is a root of ``x - clip(x - gradient(x), lower, upper)``, whose derivatives are those of the bound for a
-variable that lies at one, and those of the implicit function theorem for the other variables.
+variable that lies at one, and those of the implicit function theorem for the other variables. Without bounds it is a
+root of the gradient, for JAX's methods too.
 """
 
 from __future__ import annotations
@@ -160,13 +161,17 @@ def hosted(method: str, objective: Callable[[Any], Any], x0: Any, bounds: Any, t
         return state[1], state[3:]
 
     def residual(x: Any) -> Any:
-        # The minimum in the box is a fixed point of a gradient step that is clipped to the bounds. This equation gives
-        # derivatives by the implicit function theorem; SciPy's iterations have none.
+        # The minimum in the box is a fixed point of a gradient step that is clipped to the bounds.
         return x - jnp.clip(x - objective(x)[1], low, high)
 
-    def solve_linear(g: Callable[[Any], Any], y: Any) -> Any:
-        return jnp.linalg.solve(jacfwd(g)(y), y)
+    return root(residual, x0, lambda x0: search(x0, low, high, list(program.consts)))
 
-    return lax.custom_root(
-        residual, x0, lambda _, x0: search(x0, low, high, list(program.consts)), solve_linear, has_aux=True
-    )
+
+def root(residual: Callable[[Any], Any], x0: Any, search: Callable[[Any], Any]) -> Any:
+    """(x, more) of ``search(x0)``; the equation ``residual(x) = 0`` gives x its derivatives, as the search has none."""
+
+    def solve_linear(g: Callable[[Any], Any], y: Any) -> Any:
+        wide = jnp.promote_types(type_of(y).dtype, dtypes.float32)  # LAPACK has no half precision
+        return to_dtype(jnp.linalg.solve(to_dtype(jacfwd(g)(y), wide), to_dtype(y, wide)), type_of(y).dtype)
+
+    return lax.custom_root(residual, x0, lambda _, x0: search(x0), solve_linear, has_aux=True)
