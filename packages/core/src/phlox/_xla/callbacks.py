@@ -71,6 +71,16 @@ def on_host(fun: Callable[..., Sequence[Any]], what: str, out_avals: Sequence[Sh
     return call
 
 
+def call_directly(fun: Callable[..., Sequence[Any]], what: str, args: Sequence[Any]) -> Sequence[Any]:
+    """Calls a callback outside of a program. Its exception is the cause of the error that a program would raise."""
+    try:
+        return fun(*args)
+    except (CheckError, native.JaxRuntimeError):
+        raise
+    except Exception as error:
+        raise native.JaxRuntimeError(f"INTERNAL: {what} raised {type(error).__name__}: {error}") from error
+
+
 def _copied(view: np.ndarray) -> Array:
     """A copy of a view of XLA's memory, as an array."""
     # jaxlib copies in this thread, before `put` returns. XLA's own threads may all be waiting for callbacks.
