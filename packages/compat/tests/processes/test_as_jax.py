@@ -336,3 +336,21 @@ def test_tracers_are_printed_as_in_jax():
         "GradTracer(primal=JitTracer(~float32[]), typeof(tangent)=f32[])",
         "GradTracer(primal=GradTracer(primal=3.0, typeof(tangent)=f32[]), typeof(tangent)=f32[])",
     ]
+
+
+FAILED_CHECK = """
+import jax
+from jax.experimental import checkify
+
+def f(x):
+    checkify.check(x > 0, "{} is negative", x)
+    return x
+
+error, _ = checkify.checkify(jax.jit(f))(-1.0)
+print(error.get(), error.get_exception(), error, sep="\\n")
+"""
+
+
+def test_failed_checks_are_printed_as_in_jax():
+    message = "-1.0 is negative (`check` failed)"
+    assert as_jax("-c", FAILED_CHECK).stdout.splitlines() == [message, message, f"Error({message})"]
