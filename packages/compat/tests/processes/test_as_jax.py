@@ -42,7 +42,7 @@ print(__file__, sorted(name for name in globals() if not name.startswith("__")))
 def test_a_program(tmp_path):
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)
-    done = as_jax(file, "a", "--b")
+    done = as_jax("program.py", "a", "--b", cwd=tmp_path)  # Python too makes the path of the program absolute
     assert not done.stderr
     first, second = done.stdout.splitlines()
     assert first == "0.12.0 ['a', '--b'] 1.0 0.0"
