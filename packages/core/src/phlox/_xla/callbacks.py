@@ -266,7 +266,8 @@ def _cause(error: BaseException) -> BaseException | None:
     message = str(error)
     with _lock:
         for cause in _raised:
-            if type(cause).__name__ in message and str(cause) in message:
+            # The end of `__qualname__`, as `phlox.as_jax` changes the `__name__` of errors.
+            if type(cause).__qualname__.rpartition(".")[2] in message and str(cause) in message:
                 _raised.remove(cause)
                 return cause
     return None
