@@ -2,8 +2,8 @@
 
 Libraries recognize arrays by the text of ``type(x).__module__``: autoray and PennyLane choose the module of functions
 by it, Keras looks for a class ``jax.Array``, treescope for a class of jaxlib. Descriptions of layers show scalar types.
-Programs print tracers, as jax's tutorials do: under `grad` and `jvp` that shows their values. Programs that catch errors
-print ``type(error).__name__``; tracebacks show ``__qualname__``, which stays.
+Programs print tracers, as jax's tutorials do: under `grad` and `jvp` that shows their values. Programs that catch
+errors print ``type(error).__name__``; tracebacks show ``__qualname__``, which stays.
 """
 
 from __future__ import annotations
