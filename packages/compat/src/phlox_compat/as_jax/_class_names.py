@@ -40,7 +40,8 @@ _ERRORS = """
 
 #: classes of other modules of jax, which keep their names
 _OTHER_ERRORS = """
-    InconclusiveDimensionOperation JAXIndexError JAXTypeError JaxprTypeError ShardingTypeError TypePromotionError
+    InconclusiveDimensionOperation JAXIndexError JAXTypeError JaxprTypeError ShardingTypeError SparseEfficiencyError
+    TypePromotionError
 """
 
 #: the class that jax raises most often, for errors whose first class of Python's is another
