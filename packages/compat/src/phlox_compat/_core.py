@@ -23,6 +23,7 @@ from phlox._ir.primitive import current_trace
 from phlox._ops import all_primitives
 from phlox._ops.control.remat import name_p as NAME
 from phlox._ops.elementwise.arithmetic import add_any
+from phlox._ops.host.check import JaxException
 from phlox._ops.random.keys import KeyDtype
 from phlox._trace.axes import axis_env
 from phlox._trace.refs import AbstractRef
@@ -53,6 +54,7 @@ __all__ = [
     "IOEffect",
     "JVPTrace",
     "JVPTracer",
+    "JaxException",
     "JaxprTrace",
     "JaxprTracer",
     "KeyDtype",

@@ -42,7 +42,7 @@ print(__file__, sorted(name for name in globals() if not name.startswith("__")))
 def test_a_program(tmp_path):
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)
-    done = as_jax(file, "a", "--b")
+    done = as_jax("program.py", "a", "--b", cwd=tmp_path)  # Python too makes the path of the program absolute
     assert not done.stderr
     first, second = done.stdout.splitlines()
     assert first == "0.12.0 ['a', '--b'] 1.0 0.0"
@@ -336,3 +336,61 @@ def test_tracers_are_printed_as_in_jax():
         "GradTracer(primal=JitTracer(~float32[]), typeof(tangent)=f32[])",
         "GradTracer(primal=GradTracer(primal=3.0, typeof(tangent)=f32[]), typeof(tangent)=f32[])",
     ]
+
+
+FAILED_CHECK = """
+import jax
+from jax.experimental import checkify
+
+def f(x):
+    checkify.check(x > 0, "{} is negative", x)
+    return x
+
+error, _ = checkify.checkify(jax.jit(f))(-1.0)
+print(error.get(), error.get_exception(), error, sep="\\n")
+"""
+
+
+def test_failed_checks_are_printed_as_in_jax():
+    message = "-1.0 is negative (`check` failed)"
+    assert as_jax("-c", FAILED_CHECK).stdout.splitlines() == [message, message, f"Error({message})"]
+
+
+ERRORS = """
+import jax, jax.numpy as jnp
+
+x = jnp.ones((2, 3))
+
+def name(f, *args):
+    try:
+        f(*args)
+    except Exception as error:
+        print(type(error).__name__)
+
+def fail(x):
+    return x @ x
+
+name(fail, x)
+name(jnp.sum, x, 5)
+name(jax.tree.map, max, (1, 2), (1,))
+name(jnp.zeros, 2, "q9")
+name(jax.grad(jnp.sin), x)
+name(jax.vmap(max), x, x.T)
+name(lambda: x["a"])
+name(jax.numpy_dtype_promotion("strict")(jnp.add), x, 1 > jnp.arange(3))
+name(jax.custom_vjp(lambda x: x), x)
+name(jax.jit(lambda x: jax.pure_callback(fail, x, x)), x)
+try:
+    jax.pure_callback(fail, x, x)
+except jax.errors.JaxRuntimeError as error:
+    print(type(error.__cause__).__name__)
+fail(x)
+"""
+
+
+def test_errors_have_the_names_of_those_of_jax():
+    done = as_jax("-c", ERRORS)
+    names = "TypeError ValueError ValueError TypeError TypeError ValueError TypeError "
+    names += "TypePromotionError AttributeError JaxRuntimeError"
+    assert done.stdout.split() == [*names.split(), "TypeError"]
+    assert "phlox.errors.ShapeError: matmul" in done.stderr or "phlox.errors.ShapeError: dot_general" in done.stderr

@@ -73,6 +73,7 @@ def test_dtypes_and_shardings_of_jax_inside():
     ]
     with pytest.raises(ValueError, match="None"):
         dtype(None)
+    assert module("jax._src.api")._dtype(np.ones(2)) == "float32"
     canonical, sharding = module("jax._src.sharding_impls").canonicalize_sharding, phlox.sharding
     assert canonical(None, "f") is None
     named = sharding.NamedSharding(phlox.make_mesh((1,), ("i",)), phlox.P("i"))
@@ -305,6 +306,15 @@ def test_traces_of_libraries():
     x = Doubled(trace, ones)
     found = trace.process(module("jax.lax").add_p, (x, ones), {})
     assert x._trace is trace and found.value.tolist() == [3.0, 3.0]
+
+
+def test_classes_that_libraries_ask_for():
+    """flax annotates with the first. orbax asks of each writer of checkpoints whether it is the second."""
+    checkify = module("jax._src.checkify")
+    error, _ = checkify.checkify(lambda x: checkify.check(x > 0, "not positive"))(-1.0)
+    assert isinstance(error.get_exception(), checkify.JaxException)
+    base = module("jax.experimental.array_serialization.serialization").GlobalAsyncCheckpointManagerBase
+    assert isinstance(base, type) and not isinstance(error, base)
 
 
 def test_the_registry_of_containers():

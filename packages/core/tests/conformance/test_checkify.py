@@ -307,9 +307,12 @@ def shown(lib):
     return f
 
 
-@pytest.mark.parametrize("program", [shown, positive, with_value, quotient, logarithm, taken, taken_in_matrix, sliced])
+@pytest.mark.parametrize(
+    "program",
+    [shown, positive, with_value, quotient, logarithm, taken, taken_in_matrix, sliced, mapped, mapped_inside],
+)
 def test_messages(program):
-    for x in POINTS:
+    for x in (*POINTS, (-1.0, 2.0, -3.0, 4.0)):
         found = []
         for lib in (phlox, jax):
             checkify = checkify_of(lib)

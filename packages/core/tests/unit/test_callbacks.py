@@ -34,6 +34,13 @@ def test_what_a_callback_raises_is_the_cause(big):
     assert caught.value.__cause__.__traceback__.tb_next is not None
 
 
+@pytest.mark.parametrize("call", [phlox.pure_callback, io_callback])
+def test_what_a_callback_raises_outside_of_a_program_is_the_cause(call):
+    with pytest.raises(JaxRuntimeError, match="ZeroDivisionError: in the callback") as caught:
+        call(boom, FLOAT, 1.0)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
 def test_a_debug_callback_that_raises_is_seen_at_the_barrier():
     with pytest.raises(JaxRuntimeError, match="in the callback"):
         phlox.jit(lambda x: phlox.debug.callback(boom, x))(1.0)

@@ -34,6 +34,12 @@ def refuse(kind, run):
     return error
 
 
+def test_negative_lengths():
+    for create in (jnp.zeros, jnp.indices, lambda shape: phlox.nn.one_hot(jnp.arange(2), shape[1])):
+        error = refuse(errors.ShapeError, lambda create=create: create((2, -1)))
+        assert "negative" in error.what
+
+
 def test_shapes_that_do_not_match():
     error = refuse(errors.ShapeError, lambda: jnp.ones((2, 3)) + jnp.ones(4))
     assert error.shapes == [(2, 3), (4,)]

@@ -2,7 +2,8 @@
 
 Libraries recognize arrays by the text of ``type(x).__module__``: autoray and PennyLane choose the module of functions
 by it, Keras looks for a class ``jax.Array``, treescope for a class of jaxlib. Descriptions of layers show scalar types.
-Programs print tracers, as jax's tutorials do: under `grad` and `jvp` that shows their values.
+Programs print tracers, as jax's tutorials do: under `grad` and `jvp` that shows their values. Programs that catch
+errors print ``type(error).__name__``; tracebacks show ``__qualname__``, which stays.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from phlox import Array, Ref, ShapeDtypeStruct, custom_jvp, custom_vjp, errors, numpy, typeof
 from phlox.core import Tracer
 
-from .._core import ArrayImpl, BatchTracer, JaxprTrace, JaxprTracer, JVPTracer, TangentTrace
+from .._core import ArrayImpl, BatchTracer, JaxException, JaxprTrace, JaxprTracer, JVPTracer, TangentTrace
 
 #: class, module of JAX, name in it
 _CLASSES = (
@@ -31,11 +32,26 @@ _CLASSES = (
     (custom_vjp, "jax._src.custom_derivatives", "custom_vjp"),
 )
 
-#: the classes of `jax.errors`; all other errors are phlox's own
+#: the classes of `jax.errors`; all other errors are phlox's own, with the name of the class that jax raises
 _ERRORS = """
     ConcretizationTypeError KeyReuseError NonConcreteBooleanIndexError TracerArrayConversionError
     TracerBoolConversionError TracerIntegerConversionError UnexpectedTracerError
 """
+
+#: classes of other modules of jax, which keep their names
+_OTHER_ERRORS = """
+    InconclusiveDimensionOperation JAXIndexError JAXTypeError JaxprTypeError ShardingTypeError SparseEfficiencyError
+    TypePromotionError
+"""
+
+#: the class that jax raises most often, for errors whose first class of Python's is another
+_RAISED_BY_JAX = {
+    "AxisError": "ValueError",
+    "DeviceError": "ValueError",
+    "IndexingError": "TypeError",
+    "TreeError": "ValueError",
+    "UndefinedRuleError": "AttributeError",
+}
 
 
 def _jvp_tracer_text(x: JVPTracer) -> str:
@@ -61,5 +77,13 @@ def take_jax_names() -> None:
             cls.__module__ = "jax.numpy"
     for tracer_class, text in _TEXTS:
         tracer_class.__repr__ = text  # type: ignore[assignment]
-    for name in _ERRORS.split():
+    # Programs print and compare the messages of `checkify`, in which jax has no source lines.
+    JaxException.place = lambda self: ""  # type: ignore[method-assign]
+    of_jax = _ERRORS.split()
+    for name in of_jax:
         getattr(errors, name).__module__ = "jax.errors"
+    for name in {*errors.__all__} - {*of_jax, *_OTHER_ERRORS.split(), "PhloxError"}:
+        cls = getattr(errors, name)
+        if issubclass(cls, errors.PhloxError):
+            base = next(base for base in cls.__mro__ if not issubclass(base, errors.PhloxError))
+            cls.__name__ = _RAISED_BY_JAX.get(name, base.__name__)

@@ -50,7 +50,8 @@ def _run(arguments: list[str]) -> None:
             sys.path.pop(0)
             runpy.run_path(path, run_name="__main__")
             return
-        sys.path[0] = os.path.dirname(os.path.abspath(path))
+        path = os.path.abspath(path)  # also in tracebacks and warnings, as Python does
+        sys.path[0] = os.path.dirname(path)
         try:
             with open(path, "rb") as file:
                 source = file.read()

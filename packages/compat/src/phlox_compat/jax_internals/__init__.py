@@ -104,11 +104,13 @@ jax._src.ad_checkpoint | saved_residuals | phlox_compat._core | any
 jax._src.ad_checkpoint | * | ad_checkpoint . | any
 jax._src.ad_util | * | extend.core.primitives interpreters.ad | lineax
 jax._src.ad_util | SymbolicZero | custom_derivatives | equinox
+jax._src.api | _dtype | _types | pennylane
 jax._src.api | * | . api_util | flax
 jax._src.api_util | infer_argnums_and_argnames | _functions | e3nn_jax
 jax._src.api_util | * | api_util | flax
 jax._src.array | ArrayImpl | _types | orbax
 jax._src.callback | * | . experimental | equinox
+jax._src.checkify | JaxException | phlox_compat._core | flax
 jax._src.checkify | * | experimental.checkify | chex
 jax._src.compiler | backend_compile backend_compile_and_load | _types | chex
 jax._src.config | * | . | flax
@@ -203,6 +205,7 @@ jax.extend.mlir.passmanager | * | jaxlib.mlir.passmanager | jax_triton
 jax.interpreters.ad | JVPTrace JVPTracer deflinear zeros_like_aval | _tables | equinox haiku pennylane
 jax.interpreters.xla | canonicalize_dtype_handlers pytype_aval_mappings | _types | tensorflow_probability
 jax.interpreters.pxla | thread_resources | _types | flax
+jax.experimental.array_serialization.serialization | GlobalAsyncCheckpointManagerBase | _types | orbax
 jax.experimental.hijax | * | _hijax _former_hijax | flax
 jax.experimental.compute_on | * | _annotations | maxtext tunix
 jax.experimental.xla_metadata | * | _annotations | maxtext

@@ -62,6 +62,10 @@ class TypedNdArray:
     """A constant of a Jaxpr in JAX; phlox's are arrays."""
 
 
+class GlobalAsyncCheckpointManagerBase:
+    """The base of JAX's own writers of checkpoints, which phlox does not have, so nothing is an instance."""
+
+
 class CallPrimitive(Primitive):
     """A call of the Jaxpr in the parameter ``call_jaxpr``."""
 
@@ -147,6 +151,9 @@ def dtype(x: Any) -> np.dtype[Any]:
         raise ValueError("None has no dtype")
     result: np.dtype[Any] = result_type(x)
     return result
+
+
+_dtype = dtype
 
 
 def to_complex_dtype(dtype: Any) -> np.dtype[Any]:

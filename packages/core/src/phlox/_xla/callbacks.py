@@ -71,6 +71,16 @@ def on_host(fun: Callable[..., Sequence[Any]], what: str, out_avals: Sequence[Sh
     return call
 
 
+def call_directly(fun: Callable[..., Sequence[Any]], what: str, args: Sequence[Any]) -> Sequence[Any]:
+    """Calls a callback outside of a program. Its exception is the cause of the error that a program would raise."""
+    try:
+        return fun(*args)
+    except (CheckError, native.JaxRuntimeError):
+        raise
+    except Exception as error:
+        raise native.JaxRuntimeError(f"INTERNAL: {what} raised {type(error).__name__}: {error}") from error
+
+
 def _copied(view: np.ndarray) -> Array:
     """A copy of a view of XLA's memory, as an array."""
     # jaxlib copies in this thread, before `put` returns. XLA's own threads may all be waiting for callbacks.
@@ -256,7 +266,8 @@ def _cause(error: BaseException) -> BaseException | None:
     message = str(error)
     with _lock:
         for cause in _raised:
-            if type(cause).__name__ in message and str(cause) in message:
+            # The end of `__qualname__`, as `phlox.as_jax` changes the `__name__` of errors.
+            if type(cause).__qualname__.rpartition(".")[2] in message and str(cause) in message:
                 _raised.remove(cause)
                 return cause
     return None

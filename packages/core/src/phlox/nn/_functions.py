@@ -16,6 +16,7 @@ from .._base.docstrings import docs_from
 from .._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from .._base.source import warn
 from .._ir import dtypes
+from .._ir.avals import shaped
 from .._operands.checks import canonical_axes, canonical_axis, check, hashable, integer, type_of
 from .._operands.indices import from_front
 from .._operands.promotion import promote_inexact, promoted_inexact, to_dtype
@@ -400,6 +401,7 @@ def one_hot(
     Raises:
       ArgumentError: `num_classes` is no integer.
       AxisError: the result has no axis `axis`.
+      ShapeError: `num_classes` is negative.
 
     >>> one_hot(jnp.array([0, 2]), 3)
     Array([[1., 0., 0.],
@@ -408,6 +410,8 @@ def one_hot(
     out_dtype = dtypes.float_dtype(dtype, "one_hot")
     if not hasattr(num_classes, "__index__"):
         raise ArgumentError(f"one_hot: num_classes must be an integer, got {num_classes!r}")
+    length = integer("one_hot", "num_classes", num_classes)
+    shaped((length,), out_dtype)  # refuses negative lengths
     x = jnp.asarray(x)
     label_dtype = type_of(x).dtype
     if dtypes.kind(label_dtype) not in "iu":
@@ -416,7 +420,7 @@ def one_hot(
             "numbers have no class",
             DeprecationWarning,
         )
-    return _one_hot(x, num_classes=integer("one_hot", "num_classes", num_classes), dtype=out_dtype, axis=axis)
+    return _one_hot(x, num_classes=length, dtype=out_dtype, axis=axis)
 
 
 @functools.partial(jit, static_argnames=("axis", "algorithm"), inline=True)

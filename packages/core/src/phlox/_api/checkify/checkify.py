@@ -41,8 +41,7 @@ class FailedCheckError(JaxException):
         return FailedCheckError(fmt_string, *args, **kwargs)
 
     def __str__(self) -> str:
-        where = f" at {self.where}" if self.where is not None else ""
-        return f"{self.fmt_string.format(*self.args, **self.kwargs)} (`check` failed{where})"
+        return f"{self.fmt_string.format(*self.args, **self.kwargs)} (`check` failed{self.place()})"
 
 
 user_checks: Categories = frozenset({FailedCheckError})

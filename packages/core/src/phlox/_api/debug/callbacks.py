@@ -80,7 +80,8 @@ def pure_callback(
 
     Raises:
       CallbackError: `callback` returned other types than `result_shape_dtypes`. In a compiled program this error is the
-        cause of a `JaxRuntimeError`, as are errors that `callback` raises.
+        cause of a `JaxRuntimeError`.
+      JaxRuntimeError: `callback` raised an error, which is its cause.
       DerivativeError: the call is differentiated.
       DtypeError: `result_shape_dtypes` has a 64-bit dtype while these are disabled, or a dtype of keys.
       OptionError: there is no such `vmap_method`.
@@ -128,7 +129,8 @@ def io_callback(
 
     Raises:
       CallbackError: `callback` returned other types than `result_shape_dtypes`. In a compiled program this error is the
-        cause of a `JaxRuntimeError`, as are errors that `callback` raises.
+        cause of a `JaxRuntimeError`.
+      JaxRuntimeError: `callback` raised an error, which is its cause.
       DerivativeError: the call is differentiated.
       EffectError: vmap of an ordered call.
       UnsupportedError: `sharding` is not None.

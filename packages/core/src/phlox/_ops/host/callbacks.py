@@ -26,7 +26,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import insert_axis, move_axis
 from ..._transform.batch import BatchAxis, Dim
 from ..._xla.array import logical
-from ..._xla.callbacks import call_host, checked, on_host
+from ..._xla.callbacks import call_directly, call_host, checked, on_host
 from ..._xla.host_values import as_array
 from ..._xla.text import Function, Value
 from ..control.scan import scan
@@ -109,8 +109,9 @@ def _no_derivative(kind: str, mode: str) -> Callable[..., Any]:
 
 
 def _pure_eager(*args: Any, callback: Callback, result_avals: Sequence[ShapedArray], **_: Any) -> list[Any]:
-    outs = checked(callback(*map(as_array, args)), f"the callback {callback}", result_avals)
-    return [as_array(x) for x in outs]
+    what = f"the callback {callback}"
+    outs = call_directly(callback, what, [*map(as_array, args)])
+    return [as_array(x) for x in checked(outs, what, result_avals)]
 
 
 def _pure_lower(

@@ -25,10 +25,10 @@ from ..._ir.sharding_types import whole
 from ..._trace.trace import typeof
 from ..._transform.array_operations import zeros
 from ..._transform.batch import BatchAxis, Dim, place_axis
-from ..elementwise.arithmetic import add
+from ..elementwise.arithmetic import add, sub
 from ..elementwise.logic import or_, select_n
 from ..reductions.reduce import argmax, reduce_or
-from ..structure.shape import broadcast_in_dim, convert, reshape
+from ..structure.shape import broadcast_in_dim, convert, reshape, rev
 from ..structure.slicing import dynamic_slice
 
 
@@ -40,6 +40,10 @@ class JaxException(Exception):
     """The exception of a failed check; `where` is the source line of the check."""
 
     where: Location | None = None
+
+    def place(self) -> str:
+        """The source line, as the end of a message."""
+        return "" if self.where is None else f" at {self.where}"
 
 
 ErrorCategory = type[JaxException]
@@ -181,8 +185,8 @@ class Error:
         return Error(self._states, reports)
 
     def reduced(self) -> Error:
-        """For a batched error (axis 0), the error of the first example that has one."""
-        return Error({kind: _first_state(s) for kind, s in self._states.items()}, self._reports)
+        """For a batched error (axis 0), the error of the last example that has one."""
+        return Error({kind: _last_state(s) for kind, s in self._states.items()}, self._reports)
 
 
 init_error = Error({}, {})
@@ -198,9 +202,10 @@ def _either(old: State, new: State) -> State:
     return State(or_(old.happened, new.happened), choose(old.code, new.code), payload)
 
 
-def _first_state(state: State) -> State:
-    # Of bools the largest is True, so that this is the first example with an error.
-    which = argmax(state.happened, axes=(0,), index_dtype=dtypes.int32)
+def _last_state(state: State) -> State:
+    # The last, as in JAX. Of bools the largest is True, so that it is the first of the reversed examples.
+    from_end = argmax(rev(state.happened, dimensions=(0,)), axes=(0,), index_dtype=dtypes.int32)
+    which = sub(dtypes.int32.type(typeof(state.happened).shape[0] - 1), from_end)
 
     def take(x: Any) -> Any:
         shape = typeof(x).shape

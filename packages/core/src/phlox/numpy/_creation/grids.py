@@ -19,6 +19,7 @@ from ..._base.errors import (
 )
 from ..._base.strictness import lenient_promotion
 from ..._ir import dtypes
+from ..._ir.avals import shaped
 from ..._operands.checks import as_shape, canonical_axis, check, type_of
 from ..._operands.promotion import common_dtype, promote_dtypes, to_dtype
 from ..._trace.trace import Tracer
@@ -98,11 +99,15 @@ def indices(
     Returns:
       An array of shape ``(len(dimensions), *dimensions)``; with `sparse` a tuple of ``len(dimensions)`` arrays.
 
+    Raises:
+      ShapeError: a length is negative.
+
     >>> indices((2, 2), sparse=True)[0].shape, indices((2, 2)).shape
     ((2, 1), (2, 2, 2))
     """
     lengths = as_shape(dimensions, "indices")
     out_dtype = dtypes.int_dtype(dtype, "indices")
+    shaped(lengths, out_dtype)  # refuses negative lengths
     grids = _open_or_full([arange(n, dtype=out_dtype) for n in lengths], range(len(lengths)), sparse)
     if sparse:
         return tuple(grids)
