@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -15,7 +16,9 @@ from ..._operands.checks import check_one, type_of
 from ..._operands.promotion import to_dtype
 from ...typing import Array
 from ._bfgs import bfgs
+from ._iteration import Iteration
 from ._lbfgs import lbfgs
+from ._line_search import Objective
 from ._scipy import HOSTED, hosted, root
 
 METHODS: dict[str, Any] = {"bfgs": bfgs, "l-bfgs-experimental-do-not-rely-on-this": lbfgs}
@@ -144,17 +147,23 @@ def minimize(
             gradients = evaluations if HOSTED[method.lower()][1] else 0
             value = to_dtype(value, kinds[0])
             return OptimizeResults(x, success != 0, status, value, gradient, None, evaluations, gradients, steps)
-
-        def search(x0: Any) -> tuple[Any, Any]:
-            last = chosen(f, x0, **options)
-            return last.x, last
-
-        x0 = to_dtype(x0, type_of(x0).dtype)
-        x, last = search(x0) if kind == "c" else root(lambda x: f(x)[1], x0, search)
+        x, last = _iterated(functools.partial(chosen, f, **options), f, to_dtype(x0, type_of(x0).dtype))
         value, gradient = f(x)
-        value = to_dtype(value, kinds[0])
         inverse = last.memory if chosen is bfgs else None
-        state = x, to_dtype(last.status == 0, dtypes.bool_), last.status, value, gradient
+        state = x, to_dtype(last.status == 0, dtypes.bool_), last.status, to_dtype(value, kinds[0]), gradient
         return OptimizeResults(*state, inverse, last.evaluations, last.evaluations, last.steps)
 
     return jit(run)(jnp.asarray(x0))
+
+
+def _iterated(method: Callable[[Any], Iteration], f: Objective, x0: Any) -> tuple[Any, Iteration]:
+    """(x, the last iteration) of a method of JAX; a real x has derivatives."""
+
+    def search(x0: Any) -> tuple[Any, Iteration]:
+        last = method(x0)
+        return last.x, last
+
+    result: tuple[Any, Iteration] = (
+        search(x0) if dtypes.kind(type_of(x0).dtype) == "c" else root(lambda x: f(x)[1], x0, search)
+    )
+    return result
