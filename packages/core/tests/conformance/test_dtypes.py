@@ -386,7 +386,7 @@ def test_wide_numpy_arrays_become_narrow(alike):
         alike(lambda m, x=x: m.jit(lambda x: x * 2)(x), f"jit of {dtype}", typed)
         alike(lambda m, x=x: m.numpy.asarray(x[0]), f"scalar of {dtype}", typed)
         alike(lambda m, x=x: m.numpy.ones(2, "float16") * x[1], f"float16 array times scalar of {dtype}", typed)
-        alike(lambda m, x=x: m.vmap(lambda x: x)(x), f"vmap of {dtype}", typed)
+        alike(lambda m, x=x: m.vmap(lambda x: x * 2)(x), f"vmap of {dtype}", typed)
 
 
 def test_integers_that_do_not_fit(alike):

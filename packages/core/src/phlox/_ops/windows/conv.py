@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ..._base.errors import DtypeError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
+from ..._ir.dimensions import is_symbolic
 from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import OUT_SHARDING, Entries, entries_of, refuse
 from ..._trace.trace import typeof
@@ -119,7 +120,8 @@ def _conv_types(
     for (length, width), stride, (low, high), base, gap in zip(
         sides, window_strides, padding, lhs_dilation, rhs_dilation, strict=True
     ):
-        if width < 1 or stride < 1 or base < 1 or gap < 1:
+        # The window of a derivative may be the result, whose length may be symbolic.
+        if any(n < 1 for n in (width, stride, base, gap) if not is_symbolic(n)):
             raise ShapeError(
                 f"conv_general_dilated: window lengths (of {rhs.short}), strides and dilations must be positive, got "
                 f"{width}, {stride}, {base} and {gap}",
