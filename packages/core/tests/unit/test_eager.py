@@ -1,7 +1,6 @@
 """What eager code waits for: a function of the library is one program, lowered and compiled once, whatever it is made of."""
 
 import functools
-import threading
 
 import numpy as np
 import pytest
@@ -112,11 +111,10 @@ CASES += OTHERS
 @pytest.mark.parametrize(("function", "args", "options"), CASES, ids=[function.__name__ for function, *_ in CASES])
 def test_functions_are_one_program(function, args, options):
     call = functools.partial(function, *phlox.tree.map(jnp.asarray, args), **options)
-    lowered, thread = [], threading.get_ident()
+    lowered = []
 
     def listen(event, seconds, **_):
-        # Programs of earlier tests may still be compiled in the background.
-        if event.endswith("jaxpr_to_mlir_module_duration") and threading.get_ident() == thread:
+        if event.endswith("jaxpr_to_mlir_module_duration"):
             lowered.append(event)
 
     phlox.clear_caches()

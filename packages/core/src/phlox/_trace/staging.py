@@ -34,18 +34,10 @@ class JaxprTracer(Tracer):
         self.aval = var.aval
 
 
-def _with_current_type(x: Any) -> Any:
-    """A constant that keeps its current type: a NumPy array of 64 bits would lose it at the end of a block of
-    `enable_x64`, and becomes an array of phlox."""
-    if config.overridden() is None or not isinstance(x, np.ndarray) or not is_wide(x.dtype):
-        return x
-    return bind_under(None, named("copy"), (x,), {})
-
-
 class JaxprTrace(Trace):
     """Records operations as equations of a Jaxpr."""
 
-    __slots__ = ("arg_names", "captured", "closed_over", "constants", "consts", "eqns", "invars", "name", "refs")
+    __slots__ = ("arg_names", "captured", "constants", "consts", "enable_x64", "eqns", "invars", "name", "refs")
 
     def __init__(self, name: str, arg_names: Callable[[], Sequence[str]] | None = None):
         super().__init__()
@@ -53,10 +45,10 @@ class JaxprTrace(Trace):
         self.arg_names = arg_names
         self.eqns: list[JaxprEqn] = []
         self.invars: list[Var] = []
-        self.constants: dict[tuple[int, ShapedArray], Var] = {}
+        #: the variables of constants, which are kept alive: no other object can get the id of one
+        self.constants: dict[tuple[int, ShapedArray], tuple[Var, Any]] = {}
         self.consts: list[Any] = []
-        #: the objects that are constants: kept alive, so that no other object can get their ids
-        self.closed_over: list[Any] = []
+        self.enable_x64 = config.current().enable_x64
         #: the current values of references from outside, and their values where the program begins
         self.refs: dict[Ref, Any] = {}
         self.captured: dict[Ref, JaxprTracer] = {}
@@ -101,11 +93,14 @@ class JaxprTrace(Trace):
 
     def _constant(self, x: Any, aval: ShapedArray) -> Var:
         key = id(x), aval  # a NumPy array of 64 bits has another type in a block of `enable_x64`
-        var = self.constants.get(key)
-        if var is None:
-            var = self.constants[key] = Var(aval)
-            self.closed_over.append(x)
-            self.consts.append(_with_current_type(x))
+        known = self.constants.get(key)
+        if known is not None:
+            return known[0]
+        var = Var(aval)
+        self.constants[key] = var, x
+        if self.enable_x64 != config.current().enable_x64 and isinstance(x, np.ndarray) and is_wide(x.dtype):
+            x = bind_under(None, named("copy"), (x,), {})  # of phlox: it keeps its type after the block
+        self.consts.append(x)
         return var
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -150,7 +145,7 @@ class JaxprTrace(Trace):
                 params = {"ref": ref, "aval": value.aval}
                 self.eqns.append(JaxprEqn([self.atom(self.refs[ref])], [], ref_write, params))
         outvars = [self.atom(x) for x in outputs]
-        constvars = list(self.constants.values())
+        constvars = [var for var, _ in self.constants.values()]
         jaxpr = Jaxpr(constvars, self.invars, outvars, self.eqns, name=self.name)
         if config.current().enable_checks:
             check_jaxpr(jaxpr)
