@@ -12,7 +12,7 @@ from typing import Any
 from .._base import config
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
-from .._ir.memory_spaces import kind_of
+from .._ir.memory_spaces import Space, kind_of
 from .._ir.primitive import primitive
 from .._ir.sharding_types import NO_REDUCTIONS, any_specs, entries_of, reductions_of, spec_over, without_manual
 from .._trace.trace import typeof
@@ -23,7 +23,7 @@ def reshard_like(x: Any, aval: ShapedArray) -> Any:
     have = typeof_value(x)
     if have is None or have.dtype == dtypes.float0:
         return x
-    x = in_space_of(x, aval)
+    x = in_space(x, aval.memory_space)
     if have.spec is aval.spec:
         return x
     # Reductions over manual axes are changed by `as_varying`.
@@ -35,22 +35,20 @@ def reshard_like(x: Any, aval: ShapedArray) -> Any:
     return primitive("reshard").bind(x, mesh=with_devices(spec.mesh), spec=aval.sharding.spec)
 
 
-def in_space_of(x: Any, aval: ShapedArray) -> Any:
-    """`x` in the memory space of `aval`."""
-    if typeof(x).memory_space is aval.memory_space:
-        return x
-    return primitive("to_memory").bind(x, memory_kind=kind_of(aval.memory_space))
+def in_space(x: Any, space: Space) -> Any:
+    """`x` in this memory space."""
+    return x if typeof(x).memory_space is space else primitive("to_memory").bind(x, memory_kind=kind_of(space))
 
 
 def in_one_space(*xs: Any) -> Sequence[Any]:
     """The operands of an operation. Those without axes, which are broadcast, move to the memory space of others."""
     array = next((aval for x in xs if (aval := typeof(x)).ndim), None)
-    return xs if array is None else [x if typeof(x).ndim else in_space_of(x, array) for x in xs]
+    return xs if array is None else [x if typeof(x).ndim else in_space(x, array.memory_space) for x in xs]
 
 
 def with_reductions(x: Any, aval: ShapedArray) -> Any:
     """`x`, a constant that meets an array of type `aval`, with the reductions and the memory space of this type."""
-    x = in_space_of(x, aval)
+    x = in_space(x, aval.memory_space)
     if reductions_of(aval) == NO_REDUCTIONS:
         return x
     have, spec = typeof(x), aval.spec

@@ -44,9 +44,8 @@ class Offloadable(NamedTuple):
 Policy = Callable[..., Any]
 
 
-def saved(policy: Policy, eqn: JaxprEqn) -> bool | Offloadable:
-    """Whether, or where, the policy saves the results of an equation. Raises `ArgumentError` if it returns anything
-    unknown."""
+def ask(policy: Policy, eqn: JaxprEqn) -> bool | Offloadable:
+    """Whether, or where, the policy saves the results of an equation. Raises `ArgumentError` for an unknown answer."""
     answer = policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params)
     if isinstance(answer, bool | Offloadable):
         return answer
@@ -89,7 +88,7 @@ def divide(closed: ClosedJaxpr, policy: Policy, excepted: Collection[JaxprEqn] =
                 residuals += new_residuals
             else:
                 forward.append(eqn)
-                answer = saved(policy, eqn)
+                answer = ask(policy, eqn)
                 if isinstance(answer, Offloadable):
                     offloaded = [Var(v.aval.in_space(space_of(answer.dst))) for v in eqn.outvars]
                     forward += map(partial(_move, answer.dst), eqn.outvars, offloaded)
