@@ -218,6 +218,24 @@ def test_printing(position):
     assert format(mine) == format(theirs)
 
 
+@pytest.mark.parametrize("width", [40, 75, 100])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bfloat16", "bool", "complex64", "float8_e4m3fn"])
+def test_where_the_dtype_is_printed(dtype, width):
+    with np.printoptions(linewidth=width):
+        for length in range(1, 40):
+            for shape in ((length,), (2, 2, length)):
+                mine, theirs = (m.numpy.arange(np.prod(shape)).reshape(shape).astype(dtype) for m in (phlox, jax))
+                assert repr(mine) == repr(theirs)
+            mine, theirs = (repr(m.lax.full((length,), 2.5)) for m in (phlox, jax))
+            assert mine == theirs, "with a weak type"
+
+
+@pytest.mark.parametrize("size", [(1 << 18) - 1, 1 << 18])
+def test_large_arrays_are_printed_without_elements(size):
+    mine, theirs = phlox.numpy.ones(size), jax.numpy.ones(size)
+    assert repr(mine) == repr(theirs) and str(mine) == str(theirs) and f"{mine}" == f"{theirs}"
+
+
 @pytest.mark.parametrize("dtype", [*judge.ALL, "float8_e4m3fn", "int4"])
 def test_to_numpy_and_back(dtype):
     kind = np.dtype(getattr(ml_dtypes, dtype)) if dtype in ("float8_e4m3fn", "int4", "bfloat16") else np.dtype(dtype)

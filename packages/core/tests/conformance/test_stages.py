@@ -224,6 +224,16 @@ def test_names_in_compiled_programs_are_those_of_jax(name):
     assert written and written <= mine, written - mine
 
 
+@pytest.mark.parametrize("name", ["<lambda>", "step", "a b<c>", "f 1", "_"])
+def test_names_of_modules_are_those_of_jax(name):
+    def f(x):
+        return x + 1
+
+    f.__name__ = name
+    mine, theirs = (m.jit(f).lower(1.0).as_text().split(" attributes")[0] for m in (phlox, jax))
+    assert mine == theirs
+
+
 def test_name_stacks_in_printed_programs():
     texts = [m.make_jaxpr(scoped(m))(W[0]).pretty_print(name_stack=True) for m in (phlox, jax)]
     stacks = [re.findall(r"# \[(.*?)\]", text) for text in texts]

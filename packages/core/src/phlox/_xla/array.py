@@ -142,7 +142,7 @@ class Array(ArrayBase, Exchange, metaclass=_ArrayType):
         return format(np.asarray(self)[()], spec) if self._has_numbers() else super().__format__(spec)
 
     def __str__(self) -> str:
-        return str(np.asarray(self)) if self._has_numbers() else repr(self)
+        return str(np.asarray(self)) if self._has_numbers() and self.nbytes < _MOST_PRINTED else repr(self)
 
     def __repr__(self) -> str:
         return _repr(self)
@@ -399,6 +399,10 @@ def _restore(value: np.ndarray, dtype: Any, weak_type: bool) -> Array:
     return put(value, shaped(value.shape, dtypes.canonical(dtype), weak_type))
 
 
+#: Of larger arrays, in bytes, `repr` has the shape only: a device would send all elements for a line of text.
+_MOST_PRINTED = 1 << 20
+
+
 def _repr(array: Array) -> str:
     """``Array([1., 2.], dtype=float32)``, as JAX prints it."""
     aval = array.aval
@@ -411,8 +415,12 @@ def _repr(array: Array) -> str:
     if aval.size == 0:
         return f"Array([], shape={aval.shape}, {tail}"
     prefix = "Array("
-    body = np.array2string(np.asarray(array), prefix=prefix, suffix=",", separator=", ")
-    # As NumPy's own repr does: the dtype goes to a new line if it does not fit into the last one.
-    last = len(body) - (body.rfind("\n") + 1) + (len(prefix) if "\n" not in body else 0)
-    gap = " " if last + 2 + len(tail) <= int(np.get_printoptions()["linewidth"]) else "\n" + " " * len(prefix)
+    if array.nbytes >= _MOST_PRINTED:
+        body = f"shape={aval.shape}"
+    else:
+        body = np.array2string(np.asarray(array), prefix=prefix, suffix=",", separator=", ")
+    # JAX's rule, to the character: programs print arrays, and tests compare what they print. A dtype that does not fit
+    # stays on its line, after as many blanks as NumPy would put before it on the next.
+    last = len(body) - body.rfind("\n") + 1
+    gap = " " if last + len(tail) + 1 <= int(np.get_printoptions()["linewidth"]) else " " * len(prefix)
     return f"{prefix}{body},{gap}{tail}"

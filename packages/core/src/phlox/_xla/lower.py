@@ -22,7 +22,7 @@ from .constant_nan import may_know_nan
 from .costly_values import costly_values
 from .definitions import Definitions
 from .forms import form_for
-from .text import TOKEN, Function, Module, Value, quoted, symbol_text
+from .text import TOKEN, Function, Module, Value, quoted
 
 
 class Argument(NamedTuple):
@@ -64,7 +64,7 @@ def lower_module(
     results = ", ".join(x.aval.text + _braces(a) for x, a in zip(outputs, attributes, strict=True))
     end = _return(outputs)  # before main.lines is read: it adds the lines of constants that are results
     lines = [
-        f"module @{symbol_text(name)} attributes "
+        f"module @{module.fresh_name(name).rstrip('_')} attributes "
         f"{{mhlo.num_partitions = {module.partitions} : i32, mhlo.num_replicas = 1 : i32}} {{",
         *module.mesh_lines(),
         f"  func.func public @main({head}) -> ({results}) {{",

@@ -243,7 +243,8 @@ class Mesh(Axes):
         self._entered: list[Any] = []
 
     def __repr__(self) -> str:
-        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names!r}, axis_types={self.axis_types})"
+        types = "" if self.empty else f", axis_types={self.axis_types}"
+        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names!r}{types})"
 
     @property
     def device_ids(self) -> np.ndarray:
