@@ -22,7 +22,7 @@ from symbolic_programs import PROGRAMS, arrays
 
 ALL = SIZED | FURTHER | EVERYDAY | FIELDS
 #: Programs that have no types for symbolic shapes, or raise for other reasons.
-REFUSED = {"split", "polynomials", "range"}
+REFUSED = {"split", "range"}
 RAISE = {"bad reshape", "bad product", "bad sum"}
 
 
