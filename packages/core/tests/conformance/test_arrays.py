@@ -5,6 +5,7 @@ import functools
 import operator
 import pickle
 import sys
+import warnings
 
 import jax
 import ml_dtypes
@@ -216,6 +217,35 @@ def test_printing(position):
     assert repr(mine) == repr(theirs)
     assert str(mine) == str(theirs)
     assert format(mine) == format(theirs)
+
+
+DISCARDED = {
+    "asarray": lambda m, z: m.numpy.asarray(z, "float32"),
+    "array of NumPy's": lambda m, z: m.numpy.array(np.asarray(z), "int32"),
+    "list": lambda m, z: m.numpy.array([z[0], 1.0], "float32"),
+    "convert_element_type": lambda m, z: m.lax.convert_element_type(z, "float32"),
+    "class": lambda m, z: m.numpy.float32(z),
+    "sum": lambda m, z: m.numpy.sum(z, dtype="float32"),
+    "cumsum": lambda m, z: m.numpy.cumsum(z, dtype="float32"),
+    "full": lambda m, z: m.numpy.full((2,), z, dtype="float32"),
+    "insert": lambda m, z: m.numpy.insert(z.real, 0, z[0]),
+    "piecewise": lambda m, z: m.numpy.piecewise(z.real, [z.real > 0], [z[1], 2]),
+    "a part": lambda m, z: z.real,
+    "derivative": lambda m, z: m.grad(lambda x: m.numpy.abs(x * z).sum())(1.0),
+    "cotangent": lambda m, z: m.vjp(lambda x: m.lax.convert_element_type(x, "complex64"), z.real)[1](z),
+    "jit": lambda m, z: m.jit(lambda z: m.lax.convert_element_type(z, "float32"))(z),
+}
+
+
+@pytest.mark.parametrize("name", DISCARDED)
+def test_discarded_imaginary_parts_are_told(name):
+    counts = []
+    for m in (phlox, jax):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            DISCARDED[name](m, m.numpy.array([1 + 2j, 3 - 1j]))
+        counts.append(sum(w.category is np.exceptions.ComplexWarning for w in caught) > 0)
+    assert counts[0] == counts[1]
 
 
 @pytest.mark.parametrize("width", [40, 75, 100])

@@ -1,6 +1,7 @@
 """x[index] and x.at[index]: every kind of NumPy index, for reading and for writing, is read as jax reads it."""
 
 import functools
+import warnings
 
 import jax
 import numpy as np
@@ -460,3 +461,41 @@ def test_examples_that_read_one_array_repeat_indices(read):
     np.testing.assert_array_equal(slopes(phlox)(x), slopes(jax)(x))
     scatters = [e for e in phlox.make_jaxpr(slopes(phlox))(x).eqns if e.primitive.name == "scatter-add"]
     assert [e.params["unique_indices"] for e in scatters] == [False]
+
+
+def warned(case, m):
+    """Whether a program warns of numbers that an array cannot store."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        case(m)
+    return FutureWarning in {w.category for w in caught}
+
+
+@pytest.mark.parametrize(
+    "stored", ["1", "1.5", "2 + 1j", "True", "np.float32(1.5)", "m.numpy.asarray(3)", "m.numpy.ones((), 'complex64')"]
+)
+@pytest.mark.parametrize("dtype", ["int32", "int8", "float32", "bfloat16", "bool", "complex64"])
+def test_a_loss_of_stored_values_is_told(dtype, stored):
+    for kind in ("set", "max"):
+        for index in (0, np.array([True, False, True])):
+
+            def store(m):
+                value = eval(stored, {"np": np, "m": m})
+                getattr(m.numpy.zeros(3, dtype).at[index], kind)(value)
+
+            assert warned(store, phlox) == warned(store, jax) == warned(store, phlox), "also the second time"
+
+
+@pytest.mark.parametrize("name", ["put", "place", "put_along_axis", "fill_diagonal"])
+def test_a_loss_of_put_values_is_told(name):
+    where = {"put": 0, "place": [[True, False], [False, True]], "put_along_axis": [[0, 1]]}
+    for dtype, value in (("int32", [1.5]), ("float32", [1j]), ("float32", [2]), ("float32", [2.5])):
+
+        def put(m):
+            arguments = [m.numpy.asarray(where[name])] if name in where else []
+            axis = {"axis": 0} if name == "put_along_axis" else {}
+            getattr(m.numpy, name)(
+                m.numpy.zeros((2, 2), dtype), *arguments, m.numpy.asarray(value), **axis, inplace=False
+            )
+
+        assert warned(put, phlox) == warned(put, jax)

@@ -32,11 +32,21 @@ def to_dtype(x: Any, dtype: Any, weak: bool = False) -> Array:
     aval = type_of(x)
     if aval.dtype == dtype and aval.weak_type == weak:
         return x
+    warn_of_lost_parts(aval.dtype, dtype)
     # Converted here, a number costs no operation, and XLA sees a constant of the final dtype.
     if isinstance(x, np.generic | bool | int | float | complex) and not aval.shape:
         value = literal_of(x, dtype)
         return _PYTHON[dtypes.kind(dtype)](value) if weak else keep_dtype(value)
     return convert_array(x, dtype, weak)
+
+
+def warn_of_lost_parts(old: Any, new: Any) -> None:
+    """Warns, as NumPy does, where numbers of the dtype `old` lose their imaginary part when they become `new`."""
+    if dtypes.kind(old) == "c" and dtypes.kind(new) in "iuf":
+        warn(
+            "Casting complex values to real discards the imaginary part; instead: x.real, x.imag or numpy.abs(x)",
+            np.exceptions.ComplexWarning,
+        )
 
 
 def common_dtype(*args: Any) -> tuple[Any, bool]:

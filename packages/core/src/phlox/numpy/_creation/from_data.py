@@ -20,7 +20,8 @@ from ..._ir.avals import is_masked, shaped, typeof_value
 from ..._ir.dimensions import SymbolicDim
 from ..._ir.promotion import promote
 from ..._operands.checks import array_like, check, check_one, integer, refuse_complex, type_of
-from ..._operands.promotion import to_dtype
+from ..._operands.promotion import to_dtype, warn_of_lost_parts
+from ..._ops.elementwise.arithmetic import real
 from ..._ops.structure import shape as ops
 from ..._ops.structure.numbers import literal_of
 from ..._trace.trace import Tracer, array_advice, not_an_array, recorder
@@ -216,6 +217,7 @@ def _checked(x: Any, dtype: Any) -> np.ndarray:
     # Numbers beyond the range of the dtype become infinite, as in XLA; NumPy would warn of them.
     with np.errstate(all="ignore"):
         value = np.asarray(x)
+        warn_of_lost_parts(value.dtype, dtype)
         if value.dtype.kind == "c" and dtypes.kind(dtype) not in "cb":
             value = value.real
         return value.astype(dtype, copy=False)
@@ -401,4 +403,5 @@ def astype(
 
 @jit(inline=True, static_argnames="dtype")
 def _astype(x: Any, dtype: Any) -> Any:
-    return to_dtype(x, dtype)
+    is_part = dtypes.kind(type_of(x).dtype) == "c" and dtypes.kind(dtype) in "iuf"
+    return to_dtype(real(x) if is_part else x, dtype)

@@ -14,7 +14,8 @@ from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from ..._base.source import warn
 from ..._ir import dtypes
-from ..._ir.avals import typeof_value
+from ..._ir.avals import ShapedArray, typeof_value
+from ..._ir.promotion import promote
 from ..._operands.checks import becomes_array, check, check_one, type_of
 from ..._operands.index_bounds import READ, WRITE
 from ..._operands.promotion import common_dtype, to_dtype
@@ -327,6 +328,7 @@ class AtIndex:
             changed = AtIndex(part.read(x), part.rest)
             clip = GatherScatterMode.from_any(how.mode) is GatherScatterMode.CLIP
             return part.write(x, changed._write(kind, y, how), clip)
+        _warn_of_loss(kind, type_of(x), type_of(y))
         mask = self.index
         # The positions in a traced mask are not known, but writing one value needs none.
         if isinstance(mask, Tracer) and mask.aval.dtype == dtypes.bool_ and kind == "set":
@@ -371,6 +373,16 @@ def _check_strategy(strategy: str, index: Any) -> None:
                 f"at.get: strategy={strategy!r} reads {kind}, got {part!r:.60} at position {i}",
                 instead="strategy='gather'",
             )
+
+
+def _warn_of_loss(kind: str, x: ShapedArray, y: ShapedArray) -> None:
+    """Warns where an array of type `x` cannot store elements of type `y`: they are converted to its dtype."""
+    if x.dtype != y.dtype and promote(((x.dtype, False), (y.dtype, y.weak_type)))[0] != x.dtype:
+        warn(
+            f"scatter inputs have incompatible types: x.at[...].{kind}(y) cannot store {y.short} in {x.short} without "
+            "loss and converts it; instead: y.astype(x.dtype), or an x of the dtype of y",
+            FutureWarning,
+        )
 
 
 def _get(x: Any, index: Any, **options: Any) -> Array:
@@ -421,12 +433,6 @@ def _scatter(
     aval, update = type_of(x), type_of(y)
     # Computed in the promoted dtype and converted back, as in JAX: two additions of 0.5 add 1 to an integer.
     dtype, _ = common_dtype(x, y)
-    if dtype != aval.dtype and not update.weak_type:
-        warn(
-            f"scatter inputs have incompatible types: x.at[...].{kind}(y) cannot store {update.short} in {aval.short} "
-            "without loss and converts it",
-            FutureWarning,
-        )
     if dtype == dtypes.bool_ and kind in ("add", "subtract", "multiply"):
         raise DtypeError(f"x.at[...].{kind}(y) does not accept {aval.short}", instead="x.astype(int)")
     layout = layout_of(aval.shape, plan, dynamic)

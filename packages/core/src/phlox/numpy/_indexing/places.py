@@ -21,6 +21,7 @@ from ..._operands.checks import canonical_axis, check, check_one, integer, refus
 from ..._operands.index_bounds import PUT, WRITE, check_positions
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import nonzero as ops
+from ..._ops.structure.numbers import literal_of
 from ..._trace.trace import Tracer
 from ...typing import Array, ArrayLike
 from .._elementwise.binary import remainder
@@ -256,8 +257,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         raise ShapeError("place: no values to take from", shapes=[type_of(vals).shape])
     # Missing positions are out of bounds, where updates are dropped.
     positions = first_places(ravel(as_bool(mask)), count, to_dtype(value_of(count), np.dtype(np.int32)))
-    values = to_dtype(_repeated(vals, count), type_of(arr).dtype)
-    return reshape(At(ravel(arr))[positions].set(values, mode="drop"), shape)
+    return reshape(At(ravel(arr))[positions].set(_repeated(vals, count), mode="drop"), shape)
 
 
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
@@ -300,7 +300,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
         # The default of JAX is "clip", but with negative positions counted from the end.
         ind = select_elements(less(ind, 0), ind + count, ind) if mode is None else ind
         ind = clip(ind, 0, max(count - 1, 0))
-    values = _repeated(to_dtype(v, type_of(a).dtype), type_of(ind).size)
+    values = _repeated(literal_of(v, type_of(a).dtype) if type(v) is int else v, type_of(ind).size)
     return reshape(At(ravel(a))[ind].set(values, mode="drop"), shape)
 
 
@@ -344,5 +344,4 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, mode:
     if axis is None:
         indices, axis = ravel(indices), 0
     index = grid_index("put_along_axis", flat, indices, axis)
-    values = to_dtype(values, type_of(arr).dtype)
     return reshape(At(flat)[index].set(values, mode=mode), shape)
