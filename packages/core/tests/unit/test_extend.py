@@ -59,6 +59,15 @@ def test_programs_made_by_hand_are_checked():
         core.check_jaxpr(core.Jaxpr([], [x], [y], []))
 
 
+def test_all_primitives_are_instances_of_one_class():
+    from phlox.extend.core import Primitive, primitives
+
+    program = phlox.make_jaxpr(phlox.jit(lambda x: phlox.lax.cond(x > 0, phlox.numpy.sin, phlox.numpy.cos, x)))(1.0)
+    assert isinstance(program.eqns[0].primitive, Primitive) and isinstance(phlox.lax.tile_p, Primitive)
+    assert isinstance(primitives.add_p, Primitive) and isinstance(Primitive("test_of_one_class"), Primitive)
+    assert not isinstance(phlox.numpy.add, Primitive) and not isinstance(phlox.lax, Primitive)
+
+
 def test_tokens_are_public():
     from phlox.extend.core import Token
 

@@ -297,7 +297,10 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
         raise ArgumentError(f"integer_pow: y must be an integer, got {y!r}", instead="phlox.lax.pow")
     power = integer("integer_pow", "y", y)
     if power < 0 and not dtypes.is_inexact(type_of(x).dtype):
-        raise DtypeError(f"integer_pow: {type_of(x).short} to the negative power {power} is no integer")
+        raise DtypeError(
+            f"integer_pow: Integers cannot be raised to negative powers, got {type_of(x).short} to the power {power}",
+            instead="x.astype(float) first",
+        )
     return e.integer_pow(x, y=power)
 
 

@@ -53,7 +53,19 @@ __all__ = [
 array_types = {Array, np.ndarray, *(np.dtype(name).type for name in ("bool", "int32", "float32", "complex64"))}
 
 
-class Primitive(_Primitive):
+class _PrimitiveType(type):
+    """Makes all primitives instances of `Primitive`, as in JAX, which has one class of them.
+
+    So are what stands for primitives of JAX that phlox composes of others (`phlox.lax._composed`).
+    """
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        if cls is Primitive:
+            return hasattr(instance, "bind") and hasattr(instance, "multiple_results")
+        return super().__instancecheck__(instance)
+
+
+class Primitive(_Primitive, metaclass=_PrimitiveType):
     """A primitive whose rules are set one by one, as in JAX; `phlox.extend.Primitive` takes them all at once.
 
     >>> from phlox.extend.core import Primitive

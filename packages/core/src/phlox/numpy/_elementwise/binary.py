@@ -362,7 +362,8 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return _general_power(x1, x2)
     if whole < 0 and not is_kind(x1, "fc"):
         raise DtypeError(
-            f"power: {type_of(x1).short} to the negative power {whole} is no integer", instead="x1.astype(float) first"
+            f"power: Integers cannot be raised to negative powers, got {type_of(x1).short} to the power {whole}",
+            instead="x1.astype(float) first",
         )
     return _integer_power(x1, whole)
 
