@@ -35,6 +35,9 @@ from .sharding import Sharding, one_device_in
 if TYPE_CHECKING:
     from .layout import Format
 
+#: size in bytes from which the text of an array names its shape and not its elements, as in JAX
+_TOO_LARGE_TO_SHOW = 1 << 20
+
 
 class _ArrayType(type):
     """Makes tracers instances of `Array`, so that `isinstance(x, Array)` is True inside transformed functions."""
@@ -142,7 +145,8 @@ class Array(ArrayBase, Exchange, metaclass=_ArrayType):
         return format(np.asarray(self)[()], spec) if self._has_numbers() else super().__format__(spec)
 
     def __str__(self) -> str:
-        return str(np.asarray(self)) if self._has_numbers() else repr(self)
+        is_shown = self._has_numbers() and self.nbytes < _TOO_LARGE_TO_SHOW
+        return str(np.asarray(self)) if is_shown else repr(self)
 
     def __repr__(self) -> str:
         return _repr(self)
@@ -408,11 +412,14 @@ def _repr(array: Array) -> str:
         return f"Array(shape={aval.shape}, {tail[:-1]}, sharding={array.sharding})"
     if isinstance(aval.dtype, ExtendedDtype):
         return f"Array({aval.shape}, {tail} overlaying:\n{physical(array)}"
-    if aval.size == 0:
-        return f"Array([], shape={aval.shape}, {tail}"
     prefix = "Array("
-    body = np.array2string(np.asarray(array), prefix=prefix, suffix=",", separator=", ")
-    # As NumPy's own repr does: the dtype goes to a new line if it does not fit into the last one.
-    last = len(body) - (body.rfind("\n") + 1) + (len(prefix) if "\n" not in body else 0)
-    gap = " " if last + 2 + len(tail) <= int(np.get_printoptions()["linewidth"]) else "\n" + " " * len(prefix)
+    if aval.size == 0:
+        body = f"[], shape={aval.shape}"
+    elif array.nbytes >= _TOO_LARGE_TO_SHOW:
+        body = f"shape={aval.shape}"
+    else:
+        body = np.array2string(np.asarray(array), prefix=prefix, suffix=",", separator=", ")
+    # JAX's text, which people compare: a dtype that does not fit into the last line stays there, behind six spaces.
+    last = len(body) - body.rfind("\n") + 1
+    gap = " " if last + 1 + len(tail) <= int(np.get_printoptions()["linewidth"]) else " " * len(prefix)
     return f"{prefix}{body},{gap}{tail}"
