@@ -21,10 +21,10 @@ class GatherScatterMode(enum.Enum):
     Array(2, dtype=int32)
     """
 
-    CLIP = 0
-    FILL_OR_DROP = 1
-    PROMISE_IN_BOUNDS = 2
-    ONE_HOT = 3
+    CLIP = 1
+    FILL_OR_DROP = 2
+    PROMISE_IN_BOUNDS = 3
+    ONE_HOT = 4
 
     @staticmethod
     def from_any(mode: Any) -> GatherScatterMode:
