@@ -367,6 +367,19 @@ def test_only_a_setting_makes_checks_warn():
     assert as_jax("-c", KEY_USED_TWICE, PHLOX_CHECKS="default").stdout == "1\n"
 
 
+LOGGED = """
+import jax, logging, sys
+
+logging.getLogger("jax").addHandler(logging.StreamHandler(sys.stdout))
+with jax.log_compiles():
+    jax.jit(lambda x: x + 1)(1)
+"""
+
+
+def test_handlers_of_the_logger_of_jax_get_what_is_logged():
+    assert "Compiling jit(<lambda>)" in as_jax("-c", LOGGED).stdout
+
+
 def test_failed_checks_are_printed_as_in_jax():
     message = "-1.0 is negative (`check` failed)"
     assert as_jax("-c", FAILED_CHECK).stdout.splitlines() == [message, message, f"Error({message})"]

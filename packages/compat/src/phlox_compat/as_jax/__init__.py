@@ -42,7 +42,7 @@ def install() -> None:
     >>> phlox.as_jax.install()  # doctest: +SKIP
     >>> import jax  # doctest: +SKIP
     """
-    from .._core import config
+    from .._core import config, monitoring
     from . import _class_names, _finder, _views
 
     loaded = sys.modules.get("jax")
@@ -61,6 +61,8 @@ def install() -> None:
     if not any(name in os.environ for name in config.variables_of("checks")):
         # Programs that count their warnings, or turn them into errors, see those of jax alone.
         phlox.config.update("checks", "off")
+    # Programs count compilations by a handler of this logger.
+    monitoring.parent_logger = "jax"
     _spawned_processes_too()
 
 
