@@ -1,6 +1,7 @@
 """x[index] and x.at[index]: every kind of NumPy index, for reading and for writing, is read as jax reads it."""
 
 import functools
+import warnings
 
 import jax
 import numpy as np
@@ -460,3 +461,20 @@ def test_examples_that_read_one_array_repeat_indices(read):
     np.testing.assert_array_equal(slopes(phlox)(x), slopes(jax)(x))
     scatters = [e for e in phlox.make_jaxpr(slopes(phlox))(x).eqns if e.primitive.name == "scatter-add"]
     assert [e.params["unique_indices"] for e in scatters] == [False]
+
+
+STORED = [
+    (dtype, number) for dtype in ("int32", "bool", "int8", "bfloat16", "float32") for number in (1.5, 2, np.int32(1))
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype, number", STORED)
+def test_each_write_that_loses_digits_warns(dtype, number):
+    def warnings_of(m):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                m.numpy.zeros(3, dtype).at[0].set(number)
+        return [warning.category for warning in caught]
+
+    assert warnings_of(phlox) == warnings_of(jax)

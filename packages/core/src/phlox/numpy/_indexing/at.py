@@ -17,7 +17,7 @@ from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._operands.checks import becomes_array, check, check_one, type_of
 from ..._operands.index_bounds import READ, WRITE
-from ..._operands.promotion import common_dtype, to_dtype
+from ..._operands.promotion import common_dtype, promote, to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure import scatter as ops
 from ..._ops.structure.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
@@ -331,6 +331,7 @@ class AtIndex:
         # The positions in a traced mask are not known, but writing one value needs none.
         if isinstance(mask, Tracer) and mask.aval.dtype == dtypes.bool_ and kind == "set":
             return _set_where(x, mask, y)
+        _warn_of_loss(kind, x, y)
         plan, dynamic = parse(self.index, type_of(x).shape, how.wraps, WRITE if how.mode is None else None)
         # Integers and slices select one region, and each position of it once.
         single = "array" not in plan.items and "mask" not in plan.items
@@ -343,6 +344,19 @@ class AtIndex:
             mode=GatherScatterMode.from_any(how.mode),
             indices_are_sorted=single or how.sorted,
             unique_indices=single or how.unique,
+        )
+
+
+def _warn_of_loss(kind: str, x: Any, y: Any) -> None:
+    """Warns if the dtype of `x` does not hold `y`. At each call as in JAX, and not only when a program is traced."""
+    aval, update = type_of(x), type_of(y)
+    if update.dtype == aval.dtype:
+        return
+    if promote(((aval.dtype, False), (update.dtype, update.weak_type)))[0] != aval.dtype:
+        warn(
+            f"scatter inputs have incompatible types: x.at[...].{kind}(y) cannot store {update.short} in {aval.short} "
+            "without loss and converts it",
+            FutureWarning,
         )
 
 
@@ -421,12 +435,6 @@ def _scatter(
     aval, update = type_of(x), type_of(y)
     # Computed in the promoted dtype and converted back, as in JAX: two additions of 0.5 add 1 to an integer.
     dtype, _ = common_dtype(x, y)
-    if dtype != aval.dtype and not update.weak_type:
-        warn(
-            f"scatter inputs have incompatible types: x.at[...].{kind}(y) cannot store {update.short} in {aval.short} "
-            "without loss and converts it",
-            FutureWarning,
-        )
     if dtype == dtypes.bool_ and kind in ("add", "subtract", "multiply"):
         raise DtypeError(f"x.at[...].{kind}(y) does not accept {aval.short}", instead="x.astype(int)")
     layout = layout_of(aval.shape, plan, dynamic)
