@@ -351,6 +351,35 @@ print(error.get(), error.get_exception(), error, sep="\\n")
 """
 
 
+KEY_USED_TWICE = """
+import jax, warnings
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    key = jax.random.key(0)
+    jax.random.normal(key) + jax.random.uniform(key)
+print(len(caught))
+"""
+
+
+def test_only_a_setting_makes_checks_warn():
+    assert as_jax("-c", KEY_USED_TWICE, PHLOX_CHECKS=None).stdout == "0\n"
+    assert as_jax("-c", KEY_USED_TWICE, PHLOX_CHECKS="default").stdout == "1\n"
+
+
+LOGGED = """
+import jax, logging, sys
+
+logging.getLogger("jax").addHandler(logging.StreamHandler(sys.stdout))
+with jax.log_compiles():
+    jax.jit(lambda x: x + 1)(1)
+"""
+
+
+def test_handlers_of_the_logger_of_jax_get_what_is_logged():
+    assert "Compiling jit(<lambda>)" in as_jax("-c", LOGGED).stdout
+
+
 def test_failed_checks_are_printed_as_in_jax():
     message = "-1.0 is negative (`check` failed)"
     assert as_jax("-c", FAILED_CHECK).stdout.splitlines() == [message, message, f"Error({message})"]

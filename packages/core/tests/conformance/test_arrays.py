@@ -208,6 +208,8 @@ PRINTED = [
     lambda n: n.ones((2, 2, 2)),
     lambda n: n.ones(2, "float8_e5m2"),
     lambda n: n.ones(2, "int4"),
+    lambda n: n.sqrt(n.arange(8.0)).reshape(2, 4),
+    lambda n: n.sqrt(n.arange(30.0)),
 ]
 
 

@@ -268,9 +268,9 @@ def test_uniform_numbers_of_the_compiler():
     judge.raises_alike(lambda m: m.lax.rng_uniform(np.float32(0), np.int32(1), (2,)))
 
 
-def test_rounding_methods_and_shapes():
-    for name in ("AWAY_FROM_ZERO", "TO_NEAREST_EVEN"):
-        assert phlox.lax.RoundingMethod[name] == jax.lax.RoundingMethod[name]
+def test_enumerations_and_shapes():
+    for name in ("RoundingMethod", "GatherScatterMode", "FftType", "Precision", "RandomAlgorithm"):
+        assert str(list(getattr(phlox.lax, name))) == str(list(getattr(jax.lax, name)))
     for shape in ((2, 3), ()):
         judge.compare(phlox.lax.shape_as_value(shape), jax.lax.shape_as_value(shape), exact=True)
 

@@ -55,6 +55,15 @@ def test_what_a_stage_says(which):
     assert described[0] == described[1]
 
 
+def test_lowering_forgets_weak_types():
+    def weak(m):
+        traced = m.jit(lambda x: (x + 1, 2, x > 0)).trace(1.0)
+        lowered = traced.lower()
+        return [[s.weak_type for s in stage.out_info] for stage in (traced, lowered, lowered.compile())]
+
+    assert weak(phlox) == weak(jax) == [[True, True, True], [False] * 3, [False] * 3]
+
+
 def test_traced_programs_print_alike():
     mine, theirs = stages(phlox)[0], stages(jax)[0]
     assert mine.fun_name == theirs.fun_name == "layer"

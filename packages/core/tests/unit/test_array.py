@@ -69,8 +69,12 @@ def test_printing():
     assert repr(key) == str(key) == f"{key}" == "Array((), dtype=key<fry>) overlaying:\n[0 1]"
     with pytest.raises(TypeError, match="format"):
         f"{key:>80}"
-    long = repr(jnp.arange(30) * 1000)
-    assert all(len(line) <= 80 for line in long.split("\n"))
+    # As in JAX, a dtype that does not fit into the last line stays there.
+    rows = "[[0.1234567, 0.1234567, 0.1234567, 0.1234567, 0.1234567, 0.1234567]"
+    assert repr(jnp.full((1, 6), 0.1234567, "float32")) == f"Array({rows}],      dtype=float32)"
+    large = jnp.zeros((512, 512))
+    assert repr(large) == str(large) == "Array(shape=(512, 512), dtype=float32)"
+    assert str(large[1:])[:6] == f"{large}"[:6] == "[[0. 0"
 
 
 def test_iteration_and_length():

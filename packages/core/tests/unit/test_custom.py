@@ -69,6 +69,8 @@ def test_forward_mode():
     np.testing.assert_allclose(tangent, 2 * np.cos(X) * X * X + np.sin(X) * X, rtol=1e-5)
     with pytest.raises(errors.DerivativeError, match="custom_jvp"):
         jvp(tripled, (X, X), (X, X))
+    with pytest.raises(errors.DerivativeError, match="custom_jvp"):
+        grad(lambda x: phlox.jacfwd(tripled)(x, 2.0))(0.5)
 
 
 def test_defjvps_and_symbolic_zeros_of_single_rules():

@@ -380,7 +380,7 @@ def test_messages():
     error, _ = phlox.jit(checkify.checkify(f, checkify.automatic_checks))(jnp.float32(0), 7)
     assert (
         error.get()
-        == "out-of-bounds indexing for array of shape (3,): index 7 is out of bounds for axis 0 with size 3."
+        == "out-of-bounds indexing for array of shape (3,): index 7 is out of bounds for axis 0 with size 3. "
     )
     error, _ = checkify.checkify(f, checkify.float_checks)(jnp.float32(0), 0)
     assert error.get() == "division by zero"

@@ -284,6 +284,43 @@ def test_messages_name_the_attributes_that_hold_children(node, names):
         assert [tree_util.keystr(path) for path in pytree.named_paths(structure)] == names
 
 
+PLACE = phlox.sharding.SingleDeviceSharding(phlox.devices()[0])
+MESH = phlox.make_mesh((1,), ("i",), axis_types=(phlox.sharding.AxisType.Auto,))
+ROWS = Converting(np.ones((3, 2), np.float32))
+SQUARES = {
+    "grad": lambda f: phlox.grad(lambda c: f(c).values.sum()),
+    "vjp": lambda f: lambda c: phlox.vjp(f, c)[1](f(c))[0],
+    "in_axes, out_axes": lambda f: phlox.vmap(lambda cs: [f(cs[0])], in_axes=([0],), out_axes=[1]),
+    "out_shardings": lambda f: phlox.jit(f, out_shardings=PLACE),
+    "shard_map": lambda f: phlox.shard_map(lambda c: (f(c),), mesh=MESH, in_specs=phlox.P(), out_specs=(phlox.P("i"),)),
+}
+
+
+@pytest.mark.parametrize("name", SQUARES)
+def test_classes_that_accept_arrays_alone_pass_through_transformations(name):
+    squares = SQUARES[name](lambda c: Converting(c.values**2))
+    result = tree.leaves(squares([ROWS] if "axes" in name else ROWS))
+    expected = {"grad": 2, "vjp": 2}.get(name, 1) * np.ones((3, 2) if "axes" not in name else (2, 3))
+    np.testing.assert_array_equal(result[0], expected)
+
+
+def test_prefixes_of_structures():
+    full = {"a": [0, Slotted(1, 2)], "b": None, "c": (3, 4)}
+    structure = tree.structure(full)
+    for prefix in (0, {"a": 1, "b": None, "c": 2}, {"a": [1, 2], "b": None, "c": (3, None)}, {"a": [1, Slotted(2, 3)], "b": 4, "c": 5}):  # fmt: skip
+        assert pytree.spread("f", prefix, structure, pytree.is_none) == pytree.spread("f", prefix, full, pytree.is_none)
+    for wrong in ({"a": 1}, {"a": [1], "b": None, "c": 2}, {"a": 1, "b": None, "c": [2, 3]}):
+        with pytest.raises(errors.TreeError, match="f specification must be a tree prefix"):
+            pytree.spread("f", wrong, structure, pytree.is_none)
+
+
+def test_arguments_that_are_no_residuals_are_missing_from_args_res():
+    _, pullback = phlox.vjp(lambda x, c: (x["a"] * c.values).sum() + x["b"][0], {"a": 2.0, "b": [3.0]}, ROWS)
+    assert repr(pullback.args_res[0]["b"]) == "[NotNeeded()]" and len(pullback.args_res) == 2
+    pullback.args_res[1] = Converting(2 * ROWS.values)
+    assert pullback(1.0)[0]["a"] == 12
+
+
 def test_equal_trees_have_no_differences():
     assert pytree.differences(tree.structure(TREE), tree.structure(TREE)) == []
     pytree.check_same(tree.structure(TREE), tree.structure(tree.map(lambda x: 0, TREE)), "")

@@ -286,13 +286,20 @@ def clear_event_listeners() -> None:
         listeners.clear()
 
 
+#: the name of the logger whose handlers get the records of the logger "phlox"; None for the root. `as_jax` sets it.
+parent_logger: str | None = None
+
+
 @functools.cache
 def _logger() -> logging.Logger:
     """The logger, cached: `logging.getLogger` takes a lock at each call, and an interrupt there could block other
     threads."""
     import logging  # here, to keep `import phlox` fast
 
-    return logging.getLogger("phlox")
+    logger = logging.getLogger("phlox")
+    if parent_logger is not None:
+        logger.parent = logging.getLogger(parent_logger)
+    return logger
 
 
 def warn(message: str, *values: Any) -> None:

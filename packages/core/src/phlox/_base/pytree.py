@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from .errors import ArgumentError, TreeError
@@ -432,7 +432,16 @@ def spread(
     is_leaf: Callable[[Any], bool] | None = None,
     instead: str = "one for all leaves, or a tree of them that stops above the leaves",
 ) -> list[Any]:
-    """`broadcast_prefix` for a prefix that a user wrote. The error calls it `what` and advises `instead`."""
+    """`broadcast_prefix` for a prefix that a user wrote. The error calls it `what` and advises `instead`.
+
+    `full_tree` may also be a structure. Its classes are made for an error only: they may refuse placeholders.
+    """
+    if type(full_tree) is PyTreeDef:
+        leaves, prefix = flatten(prefix_tree, is_leaf)
+        repeated = _repeated(iter(leaves), prefix, full_tree)
+        if repeated is not None:
+            return repeated
+        full_tree = placeholders(full_tree)
     try:
         return broadcast_prefix(prefix_tree, full_tree, is_leaf)
     except TreeError as error:
@@ -442,6 +451,23 @@ def spread(
             error.differences,  # type: ignore[attr-defined]
             instead=instead,
         ) from None
+
+
+def _repeated(leaves: Iterator[Any], prefix: PyTreeDef, tree: PyTreeDef) -> list[Any] | None:
+    """For each leaf of `tree`, the one of `leaves` above it; None if `prefix` is no prefix."""
+    node = prefix.node_data()
+    if node is None:
+        return [next(leaves)] * tree.num_leaves
+    below, within = prefix.children(), tree.children()
+    if node != tree.node_data() or len(below) != len(within):
+        return None
+    repeated: list[Any] = []
+    for part, child in zip(below, within, strict=True):
+        more = _repeated(leaves, part, child)
+        if more is None:
+            return None
+        repeated += more
+    return repeated
 
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:

@@ -412,10 +412,10 @@ def _repr(array: Array) -> str:
         return f"Array(shape={aval.shape}, {tail[:-1]}, sharding={array.sharding})"
     if isinstance(aval.dtype, ExtendedDtype):
         return f"Array({aval.shape}, {tail} overlaying:\n{physical(array)}"
-    if aval.size == 0:
-        return f"Array([], shape={aval.shape}, {tail}"
     prefix = "Array("
-    if array.nbytes >= _MOST_PRINTED:
+    if aval.size == 0:
+        body = f"[], shape={aval.shape}"
+    elif array.nbytes >= _MOST_PRINTED:
         body = f"shape={aval.shape}"
     else:
         body = np.array2string(np.asarray(array), prefix=prefix, suffix=",", separator=", ")

@@ -293,7 +293,7 @@ def flat_axes(what: str, axes: Axes, tree: Any) -> list[int | None]:
         return [axes] * treedef.num_leaves
     instead = "a tuple with one entry for each argument, or trees that stop above the leaves; each argument passed by "
     instead += "keyword is mapped along axis 0"
-    return pytree.spread(what, axes, pytree.placeholders(treedef), is_none, instead)
+    return pytree.spread(what, axes, treedef, is_none, instead)
 
 
 def _unplaced(path: str, dim: int, axis_name: AxisName | None, short: str) -> OptionError:

@@ -64,9 +64,10 @@ class OOBError(JaxException):
 
     def __str__(self) -> str:
         shape, axis = self.operand_shape, self.axis
+        # The blank at the end is JAX's: programs compare what they print.
         return (
             f"out-of-bounds indexing for array of shape {shape}: index {self.index} is out of bounds for axis {axis} "
-            f"with size {shape[axis]}."
+            f"with size {shape[axis]}. "
         )
 
 

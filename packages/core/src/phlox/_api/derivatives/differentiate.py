@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -454,10 +455,24 @@ def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, fu
     index_of = {id(x): i for i, x in enumerate(leaves)}
     argument_indices = tuple(index_of.get(id(x)) for x in residuals)
     saved = set(argument_indices)
-    args_res = in_tree.unflatten([x if i in saved else NotNeeded() for i, x in enumerate(leaves)])
+    args_res = _in_containers(in_tree, iter([x if i in saved else NotNeeded() for i, x in enumerate(leaves)]))
     opaque = [x for x, i in zip(residuals, argument_indices, strict=True) if i is None]
     pullback = Pullback(signature, jaxpr, argument_indices, list(args_res), opaque)
     return out, pullback, aux
+
+
+def _in_containers(tree: PyTreeDef, leaves: Iterator[Any]) -> Any:
+    """The leaves in the lists and dicts of the tree. Other nodes become tuples: a class may refuse `NotNeeded()`."""
+    node = tree.node_data()
+    if node is None:
+        return next(leaves)
+    kind, keys = node
+    children = [_in_containers(child, leaves) for child in tree.children()]
+    if kind is dict:
+        return dict(zip(keys, children, strict=True))
+    if kind is list:
+        return children
+    return None if kind is NoneType else tuple(children)
 
 
 def refuse_reduce_axes(function: str, reduce_axes: Sequence[Any]) -> None:

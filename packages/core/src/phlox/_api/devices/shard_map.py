@@ -383,7 +383,7 @@ class _Program:
 
     def _out_specs(self, tree: PyTreeDef, outs: Sequence[Any]) -> list[PartitionSpec]:
         what = f"{self.function} out_specs"
-        specs = pytree.spread(what, self.out_specs, pytree.placeholders(tree), pytree.is_none)
+        specs = pytree.spread(what, self.out_specs, tree, pytree.is_none)
         for spec, out in zip(specs, outs, strict=True):
             _check(self.function, "out_specs", self.mesh, spec, self.names)
             if len(spec) > typeof(out).ndim:

@@ -437,7 +437,7 @@ class JitFunction:
             write_all([refs[i] for i in traced.written], outs[width:])
             outs = outs[:width]
         if out_shardings is not None:
-            outs = constrained(outs, out_shardings.spread(traced.result()))
+            outs = constrained(outs, out_shardings.spread_over(traced.out_tree, traced.out_avals))
         return traced.out_tree.unflatten(outs)
 
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

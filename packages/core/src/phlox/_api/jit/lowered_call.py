@@ -73,7 +73,7 @@ def lower_call(
     """
     in_shardings, out_shardings = options.in_shardings, options.out_shardings
     ins = in_shardings.spread((call.args, call.kwargs)) if in_shardings is not None else None
-    outs = out_shardings.spread(traced.result()) if out_shardings is not None else None
+    outs = out_shardings.spread_over(traced.out_tree, traced.out_avals) if out_shardings is not None else None
     if ins is not None and not options.moves_arguments:
         call.check_shardings(ins)
     if outs is not None:

@@ -62,9 +62,13 @@ class Prefix(NamedTuple):
 
     def spread(self, tree: Any) -> list[Sharding | None]:
         """One sharding for each leaf of `tree`."""
+        return self.spread_over(tree, flatten(tree)[0])
+
+    def spread_over(self, tree: Any, leaves: Sequence[Any]) -> list[Sharding | None]:
+        """One sharding for each of the leaves of `tree`, which may be a structure."""
         # Not cached, as trees of arguments differ; calls on the fast path do not come here.
         shardings = pytree.spread(f"jit {self.option}", self.tree.unflatten(self.leaves), tree, pytree.is_none)
-        return [_sharding(self.option, s, leaf) for s, leaf in zip(shardings, flatten(tree)[0], strict=True)]
+        return [_sharding(self.option, s, leaf) for s, leaf in zip(shardings, leaves, strict=True)]
 
 
 def _sharding(option: str, required: Any, leaf: Any) -> Sharding | None:

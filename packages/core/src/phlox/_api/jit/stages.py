@@ -191,8 +191,13 @@ class Stage:
     @property
     def out_info(self) -> Any:
         """The result as a tree of `ShapeDtypeStruct`, with the shardings of `out_shardings`."""
-        structs = self._call.out_tree.unflatten([struct_of(aval) for aval in self._call.out_avals])
+        structs = self._call.out_tree.unflatten([struct_of(aval) for aval in self._out_types])
         return with_shardings(structs, self._call.out_shardings)
+
+    @property
+    def _out_types(self) -> list[ShapedArray]:
+        """The types of the results, as `out_info` shows them. As in JAX, lowering forgets which were weak."""
+        return [aval.update(weak_type=False) for aval in self._call.out_avals]
 
 
 class Traced(Stage):
@@ -229,6 +234,10 @@ class Traced(Stage):
         if any(type(x) is Ref for x in leaves):
             return self.lower().compile()(*args, **kwargs)
         return self.out_tree.unflatten(eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *leaves))
+
+    @property
+    def _out_types(self) -> list[ShapedArray]:
+        return list(self._call.out_avals)
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """The next stage.
@@ -421,7 +430,7 @@ class Compiled(Stage):
         """The result as a tree of `ShapeDtypeStruct`, with the shardings of the compiled program."""
         shardings = self._program.out_shardings
         # After the results, the program returns new values of references, which are not shown.
-        structs = [struct_of(a, s) for a, s in zip(self._call.out_avals, shardings, strict=False)]
+        structs = [struct_of(a, s) for a, s in zip(self._out_types, shardings, strict=False)]
         return self.out_tree.unflatten(structs)
 
     @property

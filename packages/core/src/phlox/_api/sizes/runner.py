@@ -78,7 +78,7 @@ class Runner:
             # The lengths come first among the arguments, and lie wherever new arrays do.
             ins = Prefix.of("in_shardings", ((*[None] * count, *ins.spread((call.args, call.kwargs))), None))
         if outs is not None:
-            outs = Prefix.of("out_shardings", outs.spread(self.out_tree.unflatten(out_avals)))
+            outs = Prefix.of("out_shardings", outs.spread_over(self.out_tree, out_avals))
         return options._replace(
             static_argnums=(),
             static_argnames=(),

@@ -580,6 +580,7 @@ custom_lin = Primitive(
     sharding=sharding_in_types,
     lower=_no_forward_mode,
     eager=_no_forward_mode,
+    jvp=_no_forward_mode,
     transpose=_lin_transpose,
     batch=_lin_batch,
     nan_checked=False,
