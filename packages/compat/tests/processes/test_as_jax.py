@@ -351,22 +351,6 @@ print(error.get(), error.get_exception(), error, sep="\\n")
 """
 
 
-KEY_USED_TWICE = """
-import jax, warnings
-
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    key = jax.random.key(0)
-    jax.random.normal(key) + jax.random.uniform(key)
-print(len(caught))
-"""
-
-
-def test_only_a_setting_makes_checks_warn():
-    assert as_jax("-c", KEY_USED_TWICE, PHLOX_CHECKS=None).stdout == "0\n"
-    assert as_jax("-c", KEY_USED_TWICE, PHLOX_CHECKS="default").stdout == "1\n"
-
-
 LOGGED = """
 import jax, logging, sys
 

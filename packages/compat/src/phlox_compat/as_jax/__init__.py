@@ -11,7 +11,6 @@ real jax is not imported and need not be installed. `phlox.adopt` is for program
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +41,7 @@ def install() -> None:
     >>> phlox.as_jax.install()  # doctest: +SKIP
     >>> import jax  # doctest: +SKIP
     """
-    from .._core import config, monitoring
+    from .._core import monitoring
     from . import _class_names, _finder, _views
 
     loaded = sys.modules.get("jax")
@@ -58,9 +57,6 @@ def install() -> None:
     sys.meta_path.insert(0, _finder.JaxFinder())
     _class_names.take_jax_names()
     phlox.config.update("jaxlike_lowering_size", _SMALL)
-    if not any(name in os.environ for name in config.variables_of("checks")):
-        # Programs that count their warnings, or turn them into errors, see those of jax alone.
-        phlox.config.update("checks", "off")
     # Programs count compilations by a handler of this logger.
     monitoring.parent_logger = "jax"
     _spawned_processes_too()
