@@ -276,6 +276,10 @@ note(x), jax.jit(note)(x), jax.vmap(note)(x), jax.jvp(note, (x,), (x,)), note(jn
 print(names, jax.Array, x.trainable, hasattr(x + 1, "trainable"))
 assert repr(jnp.float32) == "<class 'jax.numpy.float32'>" and pickle.loads(pickle.dumps(jnp.float32)) is jnp.float32
 assert isinstance(x, jax.Array) and pickle.loads(pickle.dumps(jax.Array)) is jax.Array
+spec = jax.P("i", None)
+others = type(x.sharding), type(spec), jax.tree_util.Partial, type(jnp.add), jax.sharding.NamedSharding
+print(*others, pickle.loads(pickle.dumps(others)) == others, spec)
+print(*sorted({error.__module__ for error in (jax.errors.JaxRuntimeError, jax.errors.JAXTypeError)}))
 try:
     jax.jit(bool)(x[0])
 except jax.errors.TracerBoolConversionError as error:
@@ -291,7 +295,10 @@ except TypeError as error:
         "['jaxlib._jax.ArrayImpl', 'jax._src.interpreters.partial_eval.DynamicJaxprTracer', "
         "'jax._src.interpreters.batching.BatchTracer', 'jax._src.interpreters.ad.JVPTracer', "
         "'jax._src.numpy.scalar_types._ScalarMeta'] "
-        "<class 'jax.Array'> False False\njax.errors\nsin takes arrays"
+        "<class 'jax.Array'> False False\n"
+        "<class 'jax.sharding.SingleDeviceSharding'> <class 'jax.P'> <class 'jax.tree_util.Partial'> "
+        "<class 'jax.numpy.ufunc'> <class 'jax.sharding.NamedSharding'> True P('i', None)\n"
+        "jax.errors\njax.errors\nsin takes arrays"
     ), done.stdout + done.stderr
 
 

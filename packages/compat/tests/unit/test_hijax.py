@@ -142,3 +142,77 @@ def test_derivatives_made_from_others():
         jvp = hijax.jvp_from_lin
 
     assert phlox.grad(lambda x: apply(ByLinearization, x))(2.0) == 48
+
+
+class Product(hijax.HiPrim):
+    """x * y, whose backward rule keeps only what its cotangents need, and logs under a name of its own."""
+
+    def __init__(self, x, y, name=None):
+        self.in_avals, self.out_aval, self.params = (x, y), {"product": x, "x": x}, {"name": name}
+        super().__init__()
+
+    def expand(self, x, y):
+        return {"product": x * y, "x": x}
+
+    def vjp_fwd(self, nzs_in, x, y):
+        x_varies, y_varies = nzs_in
+        return self(x, y), (x if y_varies else None, y if x_varies else None)
+
+    def vjp_bwd(self, residuals, ct, x_accum, y_accum):
+        x, y = residuals
+        if y is not None:
+            x_accum.accum(ct["product"] * y)
+        if not isinstance(ct["x"], hijax.Zero):
+            x_accum.accum(ct["x"])
+        if x is not None:
+            y_accum.accum(ct["product"] * x)
+        return {self.name: (x is None, y is None, isinstance(ct["x"], hijax.Zero))} if self.name else None
+
+
+def multiply(x, y, name=None):
+    return Product(phlox.typeof(x), phlox.typeof(y), name)(x, y)
+
+
+def test_rules_are_told_what_is_differentiated():
+    f = lambda x, y: multiply(x, y)["product"]
+    for way in (lambda f: f, phlox.jit):
+        assert way(phlox.grad(f))(2.0, 3.0) == 3 and way(phlox.grad(f, 1))(2.0, 3.0) == 2
+        both = lambda x: sum(phlox.tree.leaves(multiply(x, x)))
+        assert way(phlox.grad(both))(3.0) == 7
+
+
+def test_logs_of_a_backward_rule_are_returned():
+    def f(x, y):
+        return multiply(multiply(x, y, "inner")["product"], y, "outer")["product"]
+
+    for argnum, gradient, inner in [(0, 4.0, (True, False, True)), (1, 12.0, (False, True, True))]:
+        _, pullback = phlox.vjp(lambda z, i=argnum: f(*(z, 2.0) if i == 0 else (3.0, z)), [3.0, 2.0][argnum])
+        (ct,), logs = pullback.with_logs(1.0)
+        assert float(ct) == gradient == float(pullback(1.0)[0])
+        assert logs == {"inner": inner, "outer": (argnum == 0, False, True)}
+
+
+def test_values_with_types_of_their_own_are_mapped_by_expand():
+    class Split(hijax.HiPrim):
+        def __init__(self, aval):
+            self.in_avals, self.params = (aval,), {}
+            self.out_aval = hijax.typeof(Scaled(jnp.ones(2), jnp.float32(1)))
+            super().__init__()
+
+        def expand(self, x):
+            return Scaled(x / x.max(), x.max())
+
+        def batch(self, axis_data, args, dims):
+            raise AssertionError("dims of such values are the user's own objects")
+
+    split = lambda x: Split(phlox.typeof(x))(x)
+    x = jnp.array([[1.0, 4.0], [6.0, 3.0]])
+    out = phlox.vmap(split)(x)
+    np.testing.assert_array_equal(out.values, [[0.25, 1], [1, 0.5]])
+    np.testing.assert_array_equal(out.scale, [4, 6])
+
+
+def test_types_are_shown_within_other_types():
+    for short, text in [(True, "f32[3]"), (False, "float32[3]")]:
+        assert phlox.typeof(jnp.ones(3)).str_short(short, False) == text
+        assert phlox.typeof(phlox.new_ref(jnp.ones(3))).str_short(short, mesh_axis_types=False) == f"Ref{{{text}}}"

@@ -291,3 +291,11 @@ def test_small_helpers():
     assert not pltpu.is_tpu_device()
     with pl.enable_poison_buffers(True), pl.enable_debug_checks(new_val=False):
         pl.debug_check(False, "not checked")
+
+
+def test_texts_of_memories_are_those_of_jax():
+    assert [str(pl.MemorySpace.ANY), str(pltpu.MemorySpace.VMEM), repr(pltpu.MemorySpace.SEMAPHORE)] == [
+        "any",
+        "vmem",
+        "SEMAPHORE",
+    ]

@@ -323,3 +323,18 @@ def test_precisions_are_printed_with_their_class():
         assert (repr(m.lax.Precision.HIGH), str(m.lax.Precision.HIGH)) == ("Precision.HIGH", "HIGH")
         program = m.make_jaxpr(lambda x: m.numpy.dot(x, x, precision=("high", "highest")))(np.ones((2, 2)))
         assert "precision=(Precision.HIGH, Precision.HIGHEST)" in str(program)
+        names = (
+            "default",
+            "fastest",
+            "high",
+            "bfloat16_3x",
+            "tensorfloat32",
+            "highest",
+            "float32",
+            "bfloat16",
+            None,
+            1,
+        )
+        assert "".join(str(m.lax.Precision(name).value) for name in names) == "001112200" + "1"
+        with pytest.raises(ValueError, match="is not a valid Precision"):
+            m.lax.Precision("F32_F32_F32")

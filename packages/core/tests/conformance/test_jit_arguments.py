@@ -165,6 +165,9 @@ def test_words_for_what_is_no_array():
             TypeError, match=r"mismatches are:\nArgument 'x' compiled with.*float32.*called with.*int32"
         ):
             compiled(X.astype("int32"))
+        compiled = m.jit(lambda x, y: x * y).lower(X, X).compile()
+        with pytest.raises(TypeError, match=r"Argument 'x' compiled with.*\nArgument 'y' compiled with .* with int32"):
+            compiled(X[:2], X.astype("int32"))
 
 
 @pytest.mark.whole

@@ -4,6 +4,7 @@ A gradient with respect to a value that all devices share is the sum over them; 
 """
 
 import itertools
+import re
 
 import jax
 import jax.numpy
@@ -452,3 +453,28 @@ def test_axes_along_which_a_value_is_the_same():
         m.shard_map(look, mesh=mesh(m), in_specs=(m.P("x"), m.P()), out_specs=m.P("x"))(X, X)
         assert seen == [{"y"}, {"x", "y"}, {"y"}]
         assert m.typeof(m.numpy.ones(2)).mat.invarying(mesh(m)) == frozenset()
+
+
+@pytest.mark.parametrize("collective", ["all_gather", "psum", "ppermute", "psum_scatter", "all_to_all"])
+def test_equal_collectives_are_merged_by_the_compiler(collective):
+    """A backward pass that gathers again what the forward pass gathered needs one transfer, unless there is a barrier."""
+
+    def exchanged(m, x):
+        operations = {
+            "all_gather": lambda: m.lax.all_gather(x, "x", tiled=True),
+            "psum": lambda: m.lax.psum(x, "x"),
+            "ppermute": lambda: m.lax.ppermute(x, "x", [(0, 1), (1, 0)]),
+            "psum_scatter": lambda: m.lax.psum_scatter(x, "x", tiled=True),
+            "all_to_all": lambda: m.lax.all_to_all(x, "x", 0, 0, tiled=True),
+        }
+        return operations[collective]()
+
+    counts = []
+    for m in (phlox, jax):
+        mesh = m.make_mesh((2,), ("x",), axis_types=(m.sharding.AxisType.Auto,))
+        spec = m.sharding.PartitionSpec("x")
+        twice = lambda x, m=m: (exchanged(m, x) ** 2).sum(0, keepdims=True) + exchanged(m, x).sum(0, keepdims=True)
+        f = m.jit(m.shard_map(twice, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False))
+        text = f.lower(m.numpy.ones((8, 3))).compile().as_text()
+        counts.append(len(re.findall(r" (?:all|collective|reduce)-[a-z-]+\(", text)))
+    assert counts[0] == counts[1] > 0

@@ -233,3 +233,48 @@ def test_associative_scan_of_leaves_in_other_containers():
     elems = {"a": jnp.arange(1.0, 4), "b": jnp.arange(3.0)}
     out = phlox.lax.associative_scan(lambda x, y: (x["a"] * y["a"], x["b"] + y["b"]), elems)
     assert out["a"].tolist() == [1, 2, 6] and out["b"].tolist() == [0, 1, 3]
+
+
+def test_python_runs_loops_and_branches_under_disable_jit():
+    steps = []
+
+    def add(total, x):
+        steps.append((float(total), float(x)))
+        return total + x, 2 * total
+
+    with phlox.disable_jit():
+        total, doubled = lax.scan(add, 0.0, X, reverse=True)
+        assert steps == [(0.0, 2.0), (2.0, 1.0), (3.0, 0.0)]
+        assert float(total) == 3.0 and doubled.tolist() == [6.0, 4.0, 0.0]
+        steps.clear()
+        assert float(lax.fori_loop(1, 3, lambda i, x: steps.append(int(i)) or x * i, 5.0)) == 10.0
+        assert int(lax.while_loop(lambda n: n < 4, lambda n: steps.append(int(n)) or n + 3, 1)) == 4
+        assert steps == [1, 2, 1]
+        branches = [lambda x, i=i: steps.append(i) or x + i for i in range(3)]
+        assert float(lax.switch(5, branches, 1.0)) == 3.0
+        assert float(lax.cond(X[0] > 0, branches[1], branches[0], 1.0)) == 1.0
+        assert steps == [1, 2, 1, 2, 0]
+
+
+def test_conditions_on_unknown_values_are_compiled_under_disable_jit():
+    grow = lambda x: lax.while_loop(lambda x: x < 50, lambda x: 3 * x, x)
+    choose = lambda x: lax.cond(x > 1, lambda x: x * x, lambda x: -x, x)
+    with phlox.disable_jit():
+        assert float(grad(grow)(2.0)) == 27.0
+        assert float(grad(choose)(3.0)) == 6.0
+        assert vmap(grow)(jnp.array([1.0, 60.0])).tolist() == [81.0, 60.0]
+        assert vmap(choose)(X).tolist() == [0.0, -1.0, 4.0]
+        assert "while" in str(make_jaxpr(grow)(2.0))
+
+
+def test_a_scan_of_no_steps_or_of_references_under_disable_jit():
+    ref = phlox.new_ref(jnp.zeros(3))
+
+    def write(carry, row):
+        row[...] = carry
+        return carry + 1, None
+
+    with phlox.disable_jit():
+        assert lax.scan(lambda c, x: (c + x, x), 1.0, X[:0])[1].shape == (0,)
+        assert float(lax.scan(write, 5.0, ref)[0]) == 8.0
+    assert ref[...].tolist() == [5.0, 6.0, 7.0]

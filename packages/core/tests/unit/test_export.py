@@ -27,7 +27,7 @@ from phlox.errors import (
     TreeError,
     UnsupportedError,
 )
-from phlox.sharding import Mesh, NamedSharding, PartitionSpec as P
+from phlox.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
 
 TABLE = np.arange(5, dtype=np.float32)
 ARGS = ({"w": np.linspace(0, 1, 5, dtype=np.float32)}, 3)
@@ -315,6 +315,28 @@ def test_several_devices_are_those_of_a_call(fun):
             dataclasses.replace(exported, nr_devices=99).call(X, W)
         with pytest.raises(DeviceError, match="does not match the mesh"):
             exported.in_shardings_jax(_mesh(there, ("i", "j")))
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_a_mesh_without_devices_gets_those_of_a_call(kind):
+    abstract = phlox.sharding.AbstractMesh((2, 2), ("a", "b"), (kind, kind))
+    split = NamedSharding(abstract, P("a", None))
+    fun = lambda x, w: (jnp.sin(x) @ w, x.sum(1))
+    described = phlox.ShapeDtypeStruct(X.shape, X.dtype, sharding=split)
+    made = export.export(phlox.jit(fun))(described, W)
+    with_options = phlox.jit(fun, in_shardings=(split, None)) if kind is AxisType.Auto else phlox.jit(fun)
+    for exported in (made, through_bytes(made), export.export(with_options)(described, W)):
+        assert exported.nr_devices == 4 and exported.in_shardings_jax(abstract) == (split, None)
+        for devices in (phlox.devices()[:4], phlox.devices()[4:8]):
+            mesh = Mesh(np.array(devices).reshape(2, 2), ("a", "b"), axis_types=(kind, kind))
+            x = phlox.device_put(X, NamedSharding(mesh, P("a", None)))
+            out = exported.call(x, phlox.device_put(W, NamedSharding(mesh, P())))
+            assert {shard.device for shard in out[1].addressable_shards} == set(devices)
+            same(out, fun(X, W))
+    one = phlox.sharding.AbstractMesh((1,), ("a",), (kind,))
+    alone = export.export(phlox.jit(fun))(described.update(sharding=NamedSharding(one, P())), W)
+    assert alone.nr_devices == 1
+    same(alone.call(X, W), fun(X, W))
 
 
 def test_shardings_of_results_and_constants_over_several_devices():

@@ -109,9 +109,9 @@ MISTAKES = {
     "casting": (lambda x: jnp.add(x, x, casting="no"), errors.ArgumentError, "no argument 'casting'", "astype"),
     "order": (lambda x: jnp.add(x, x, order="K"), errors.ArgumentError, "no argument 'order'", "no memory order"),
     "subok": (lambda x: jnp.add(x, x, subok=True), errors.ArgumentError, "no argument 'subok'", "no subclasses"),
-    "assignment": (lambda x: x.__setitem__(0, 1), errors.ArgumentError, "in place", "x = x.at[0].set(1)"),
+    "assignment": (lambda x: x.__setitem__(0, 1), errors.ArgumentError, "in-place", "x = x.at[0].set(1)"),
     "assignment to a part": (
-        lambda x: x.__setitem__((slice(1, None), None, ...), x), errors.ArgumentError, "in place",
+        lambda x: x.__setitem__((slice(1, None), None, ...), x), errors.ArgumentError, "in-place",
         "x = x.at[1:, None, ...].set(value)",
     ),
     "a list times a number": (

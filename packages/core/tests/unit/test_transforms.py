@@ -8,7 +8,7 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox import grad, hessian, jacfwd, jacrev, jit, jvp, linearize, make_jaxpr, vjp, vmap
-from phlox.errors import ArgumentError, ConcretizationTypeError
+from phlox.errors import ArgumentError, ConcretizationTypeError, OptionError
 
 
 def f(x, y):
@@ -341,3 +341,76 @@ def test_functions_whose_name_is_no_text():
 
     assert phlox.vmap(phlox.grad(phlox.jit(Named())))(jnp.ones(2)).tolist() == [2.0, 2.0]
     assert phlox.checkpoint(Named())(1.0) == 2
+
+
+def dense(params, x):
+    return jnp.tanh(x @ params["w"] + params["b"])
+
+
+def test_arguments_that_may_not_be_saved_are_put_in_again():
+    params, x = {"w": jnp.arange(6.0).reshape(2, 3), "b": jnp.ones(3)}, jnp.ones((4, 2))
+    out, pullback = vjp(dense, params, x)
+    expected = pullback(jnp.ones_like(out))
+    for flags in [(False, True), ({"w": False, "b": True}, True), ((True, False), True)]:
+        out, pullback = vjp(dense, params, x, saveable_args=flags)
+        assert repr(pullback.args_res[0]) == "{'b': NotNeeded(), 'w': NotSaveable()}"
+        assert len(phlox.tree.leaves(pullback)) == 2
+        with pytest.raises(OptionError, match=r"not-saveable residuals: .*args\[0\]\['w'\]"):
+            pullback(jnp.ones_like(out))
+        restored = [pullback.replace(args_res=[params, x]), pullback]
+        pullback.args_res[0]["w"] = params["w"]
+        for one in restored:
+            phlox.tree.map(np.testing.assert_array_equal, one(jnp.ones_like(out)), expected)
+
+
+def test_a_pullback_without_its_weights_goes_from_one_program_to_another():
+    w, x = jnp.arange(6.0).reshape(2, 3), jnp.ones((4, 2))
+    forward = jit(lambda w, x: vjp(jnp.matmul, x, w, saveable_args=(True, False)))
+
+    @jit
+    def backward(pullback, w, ct):
+        pullback.args_res[1] = w
+        return pullback(ct)
+
+    out, pullback = forward(w, x)
+    dx, dw = backward(pullback, w, jnp.ones_like(out))
+    np.testing.assert_array_equal(dx, jnp.ones_like(out) @ w.T)
+    np.testing.assert_array_equal(dw, x.T @ jnp.ones_like(out))
+
+
+def test_placeholders_are_in_no_class_of_the_user():
+    """Its class may refuse what is no array."""
+
+    class Pair:
+        def __init__(self, a, b):
+            assert a.ndim == b.ndim == 1
+            self.a, self.b = a, b
+
+    phlox.tree_util.register_pytree_node(Pair, lambda p: ((p.a, p.b), None), lambda _, c: Pair(*c))
+    _, pullback = vjp(lambda p: jnp.sin(p.a) * 2 + p.b, Pair(jnp.ones(2), jnp.ones(2)))
+    assert repr(pullback.args_res) == "[(NotNeeded(), NotNeeded())]"
+    _, pullback = vjp(lambda p: p.a * p.b, Pair(X, X), saveable_args=((False, True),))
+    pullback.args_res[0] = Pair(X, X)
+    np.testing.assert_array_equal(pullback(X)[0].a, X * X)
+
+
+def test_trees_of_bools_must_fit_the_arguments():
+    for flags, said in [((True,), "prefix"), (((True, False), True), "leaf"), ("no", "'no'"), ((1, True), "is 1")]:
+        with pytest.raises(OptionError, match=said):
+            vjp(jnp.matmul, X, X, saveable_args=flags)
+    with pytest.raises(OptionError, match="saveable_args must be a tree prefix"):
+        vjp(dense, {"w": X, "b": X}, X, saveable_args=({"w": True, "c": True}, True))
+
+
+def test_in_nzs_leaves_arguments_out_of_the_derivative():
+    split = lambda x, y: {"a": jnp.sin(x), "b": (x * y, jnp.cos(y))}
+    for flags, nonzero in [((True, False), {"a": True, "b": (True, False)}), (True, {"a": True, "b": (True, True)})]:
+        out, pullback = vjp(split, 2.0, 3.0, in_nzs=flags)
+        assert pullback.out_nzs == nonzero
+        dx, dy = pullback(phlox.tree.map(jnp.ones_like, out))
+        np.testing.assert_allclose(dx, np.cos(2.0) + 3.0, rtol=1e-6)
+        np.testing.assert_allclose(dy, 2.0 - np.sin(3.0) if flags is True else 0.0, rtol=1e-6)
+        _, linear = linearize(split, 2.0, 3.0, in_nzs=flags)
+        assert linear.out_nzs == nonzero
+        tangent = linear(1.0, 1.0)["b"]
+        np.testing.assert_allclose(tangent, (5.0, -np.sin(3.0)) if flags is True else (3.0, 0.0), rtol=1e-6)

@@ -1,9 +1,9 @@
 """The modules and texts that classes of phlox have when phlox stands in the place of jax.
 
 Libraries recognize arrays by the text of ``type(x).__module__``: autoray and PennyLane choose the module of functions
-by it, Keras looks for a class ``jax.Array``, treescope for a class of jaxlib. Descriptions of layers show scalar types.
-Programs print tracers, as jax's tutorials do: under `grad` and `jvp` that shows their values. Programs that catch
-errors print ``type(error).__name__``; tracebacks show ``__qualname__``, which stays.
+by it, Keras looks for a class ``jax.Array``, treescope for a class of jaxlib. Descriptions of layers show scalar types,
+lessons print ``type(x.sharding)``. Programs print tracers, as jax's tutorials do: under `grad` and `jvp` that shows
+their values. Programs that catch errors print ``type(error).__name__``; tracebacks show ``__qualname__``, which stays.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 
 from phlox import Array, Ref, ShapeDtypeStruct, custom_jvp, custom_vjp, errors, numpy, typeof
 from phlox.core import Tracer
+from phlox.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
+from phlox.tree_util import Partial
 
 from .._core import ArrayImpl, BatchTracer, JaxException, JaxprTrace, JaxprTracer, JVPTracer, TangentTrace
 
@@ -30,18 +32,23 @@ _CLASSES = (
     (type(numpy.float32), "jax._src.numpy.scalar_types", "_ScalarMeta"),
     (custom_jvp, "jax._src.custom_derivatives", "custom_jvp"),
     (custom_vjp, "jax._src.custom_derivatives", "custom_vjp"),
+    (NamedSharding, "jax.sharding", "NamedSharding"),
+    (SingleDeviceSharding, "jax.sharding", "SingleDeviceSharding"),
+    (PartitionSpec, "jax", "P"),
+    (Partial, "jax.tree_util", "Partial"),
+    (numpy.ufunc, "jax.numpy", "ufunc"),
 )
 
 #: the classes of `jax.errors`; all other errors are phlox's own, with the name of the class that jax raises
 _ERRORS = """
-    ConcretizationTypeError KeyReuseError NonConcreteBooleanIndexError TracerArrayConversionError
-    TracerBoolConversionError TracerIntegerConversionError UnexpectedTracerError
+    ConcretizationTypeError InconclusiveDimensionOperation JAXIndexError JAXTypeError JaxRuntimeError JaxprTypeError
+    KeyReuseError NonConcreteBooleanIndexError TracerArrayConversionError TracerBoolConversionError
+    TracerIntegerConversionError UnexpectedTracerError
 """
 
 #: classes of other modules of jax, which keep their names
 _OTHER_ERRORS = """
-    InconclusiveDimensionOperation JAXIndexError JAXTypeError JaxprTypeError ShardingTypeError SparseEfficiencyError
-    TypePromotionError
+    ShardingTypeError SparseEfficiencyError TypePromotionError
 """
 
 #: the class that jax raises most often, for errors whose first class of Python's is another

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from phlox import custom_jvp, custom_vjp, typeof as typeof_array
 from phlox.core import Tracer
 from phlox.custom_batching import custom_vmap
+from phlox.custom_derivatives import SymbolicZero, custom_vjp_primal_tree_values
 from phlox.extend import ShapedArray as ShapedArray, Zero as Zero, insert_axis, instantiate, move_axis
 from phlox.tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
 
@@ -204,12 +205,16 @@ class HiPrim:
         if not any(isinstance(x, Tracer) for x in tree_leaves(args)):
             return self.expand(*args)
         function: Callable[..., Any] = self.expand
-        if self._defines("batch"):
+        # Dims of values with types of their own are specs of the user's, which a tree of arrays does not tell.
+        if self._defines("batch") and not self._has_hi_types():
             function = self._with_batch_rule(function)
         return self._with_derivative(function)(*args)
 
     def _defines(self, method: str) -> bool:
         return getattr(type(self), method) is not getattr(HiPrim, method)
+
+    def _has_hi_types(self) -> bool:
+        return any(isinstance(ty, HiType) for ty in (*self.in_avals_flat, *self.out_avals_flat))
 
     def _nonzeros(self, args: Any) -> Any:
         return tree_map(lambda _x: True, args)
@@ -237,17 +242,27 @@ class HiPrim:
             forward.defjvp(lambda primals, tangents: rule(primals, tangents))
             return forward
         reverse = custom_vjp(function)
-        reverse.defvjp(lambda *args: self.vjp_fwd(self._nonzeros(args), *args), self._cotangents)
+        # The leaves of values with types of their own may only be arrays.
+        reverse.defvjp_with_logs(self._forward, self._cotangents, symbolic_zeros=not self._has_hi_types())
         return reverse
 
-    def _cotangents(self, res: Any, ct: Any) -> tuple[Any, ...]:
+    def _forward(self, *args: Any) -> tuple[Any, Any]:
+        if self._has_hi_types():
+            return self.vjp_fwd(self._nonzeros(args), *args)[:2]
+        nonzeros = tree_map(lambda primal: primal.perturbed, args)
+        return self.vjp_fwd(nonzeros, *custom_vjp_primal_tree_values(args))[:2]
+
+    def _cotangents(self, res: Any, ct: Any) -> tuple[tuple[Any, ...], Any]:
+        """(cotangents of the arguments, logs of the rule)."""
+        ct = tree_map(lambda x: Zero(x.aval) if type(x) is SymbolicZero else x, ct)
+        logs = None
         if self._defines("vjp_bwd"):
-            accums = [ValAccum(aval) for aval in self.in_avals]
-            self.vjp_bwd(res, ct, *accums)
-            cts: Any = [accum.freeze() for accum in accums]
+            accums = tree_map(ValAccum, self.in_avals)
+            logs = self.vjp_bwd(res, ct, *accums)
+            cts: Any = tree_map(lambda accum: accum.freeze(), accums)
         else:
             cts = self.vjp_bwd_retval(res, ct)
-        return tuple(None if type(x) is Zero else x for x in cts)
+        return tuple(None if type(x) is Zero else x for x in cts), logs
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, tuple(self.params.items()), self.effects))

@@ -45,6 +45,11 @@ def current() -> None:
     return None
 
 
+def summarize(source_info: Any, num_frames: int = 1) -> str:
+    """The line of the user's program that recorded an equation."""
+    return "unknown" if source_info is None else str(source_info)
+
+
 def user_context(*_args: Any, **_kwargs: Any) -> Any:
     """A context that does nothing."""
     import contextlib

@@ -263,6 +263,8 @@ array_garbage_collection_guard = State("array_garbage_collection_guard", "a word
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
     """Runs jitted functions operation by operation inside of a ``with`` block, so that prints and debuggers see values.
 
+    Loops and branches of `phlox.lax` are run by Python then, as far as their conditions are known.
+
     Args:
       disable: False turns compilation on again, inside of a block that has turned it off.
 

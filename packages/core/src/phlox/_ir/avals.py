@@ -174,8 +174,11 @@ class ShapedArray:
         """This type with ``weak_type=False``."""
         return self.update(weak_type=False) if self.weak_type else self
 
-    def str_short(self, short_dtypes: bool = False) -> str:
-        """JAX's name for `short` with ``short_dtypes=True``; by default ``float32[3,4]``."""
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
+        """JAX's name for `short` with ``short_dtypes=True``; by default ``float32[3,4]``.
+
+        Types of mesh axes are not shown.
+        """
         return self.short if short_dtypes else str(self).removeprefix("~")
 
     def __str__(self) -> str:

@@ -203,7 +203,11 @@ class ArrayOperators:
             raise _refused_assignment(index, value, sys._getframe(1).f_globals.get("__name__", ""))
 
         def __delitem__(self, index):
-            raise ArgumentError("arrays cannot be changed in place", instead="x = phlox.numpy.delete(x, index)")
+            raise ArgumentError(_IMMUTABLE, instead="x = phlox.numpy.delete(x, index)")
+
+
+#: JAX's words, for which tests of libraries look
+_IMMUTABLE = "JAX arrays are immutable and do not support in-place item assignment"
 
 
 def _refused_assignment(index: Any, value: Any, module: str) -> ArgumentError:
@@ -212,7 +216,7 @@ def _refused_assignment(index: Any, value: Any, module: str) -> ArgumentError:
     if "array_api_extra" in module:  # part of SciPy, too
         # It knows by jax's classes alone which arrays cannot be changed.
         instead = "phlox.as_jax.install() before anything is imported: this library then uses x.at, as with jax"
-    return ArgumentError("arrays cannot be changed in place", instead=instead)
+    return ArgumentError(_IMMUTABLE, instead=instead)
 
 
 def _index_text(index: Any) -> str:

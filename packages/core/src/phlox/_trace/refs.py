@@ -78,7 +78,7 @@ class AbstractRef:
             self.kind if kind is None else kind,
         )
 
-    def str_short(self, short_dtypes: bool = False) -> str:
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         """``Ref{float32[3]}``, or ``Ref{f32[3]}`` with `short_dtypes`."""
         space = "" if self.memory_space is None else f"<{self.memory_space}>"
         return f"Ref{space}{{{self.inner_aval.strong().str_short(short_dtypes)}}}"

@@ -125,7 +125,6 @@ class Module:
 
     __slots__ = (
         "callbacks",
-        "channels",
         "compared_values",
         "devices",
         "explicit",
@@ -167,7 +166,6 @@ class Module:
         self.names: dict[str, int] = {}
         self.known: dict[Any, Any] = {}
         self.meshes: dict[Any, str] = {}
-        self.channels = 0
         self.callbacks: list[Callable[..., Any]] = []
         self.references: list[Any] = []
         self.when_compiled: list[Callable[[], None]] = []
@@ -190,12 +188,6 @@ class Module:
         self.names[legal] = count + 1
         self.names.setdefault(fresh, 1)
         return fresh
-
-    def channel(self) -> int:
-        """A new channel number, for a collective operation."""
-        # Numbers start at 1, since a 0 in HLO's protocol buffers means that there is no channel.
-        self.channels += 1
-        return self.channels
 
     def mesh(self, axes: tuple[tuple[str, int], ...], devices: tuple[int, ...] = ()) -> str:
         """The symbol of a mesh with these (name, size) axes, over all devices or over the device numbers `devices`."""

@@ -34,6 +34,7 @@ from .._transform.jaxprs import restage
 from .._transform.manual_axes import as_varying, widen_refs
 from ..typing import ArrayLike
 from ._loop_messages import have_equal_types
+from ._unstaged import chosen_branch
 
 #: the default of `operand`, which may be None
 _MISSING: Any = object()
@@ -204,6 +205,8 @@ def choice(
     """Traces the branches, in this `order` if given, and binds `cond`."""
     if batching not in (None, "select", "split"):
         raise OptionError(f"{function}: batching={batching!r}", instead="'select', 'split' or None")
+    if (chosen := chosen_branch(index)) is not None:
+        return funs[chosen](*operands)
     originals, order = funs, range(len(funs)) if order is None else order
     funs, operands = closed_over(function, funs, operands)
 

@@ -6,6 +6,7 @@ the compiled program iterates.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from .._api.jit import arguments
 from .._api.jit.bodies import Staged, operands_of, staged, wrapped_once
 from .._api.jit.user_functions import user_call
-from .._base import pytree
+from .._base import config, pytree
 from .._base.errors import ConcretizationTypeError, DtypeError, InconclusiveDimensionOperation, OptionError
 from .._base.pytree import flatten
 from .._ir import dtypes
@@ -28,7 +29,6 @@ from .._ops.structure.shape import as_array_or_tracer
 from .._trace.refs import accesses
 from .._trace.trace import typeof
 from .._transform.jaxprs import unused_inputs
-from .._transform.jvp import JVPTracer
 from .._transform.manual_axes import widen_refs
 from ..typing import ArrayLike
 from ._loop_carries import (
@@ -45,6 +45,7 @@ from ._loop_carries import (
 from ._loop_messages import parameter_name, report_iterators
 from ._progress import reporter, reporting_body
 from ._scan import scan_in_segments
+from ._unstaged import known_primal, run_while
 
 
 @user_call
@@ -150,6 +151,9 @@ def _while(
     named: LoopBody,
     checkpoints: int | None,
 ) -> Carry:
+    if config.current().disable_jit:
+        with contextlib.suppress(ConcretizationTypeError):  # The condition depends on unknown values.
+            return run_while(cond_fun, body_fun, init_val)
     leaves, tree = operands_of("while_loop", body_fun, (init_val,))
     carry_tree = pytree.treedef_children(tree)[0]
     avals, body = settle_carry(
@@ -326,15 +330,9 @@ def _converts(aval: ShapedArray, dtype: Any) -> bool:
     return aval.weak_type and dtypes.kind(aval.dtype) in "iu" and dtypes.kind(dtype) in "iu"
 
 
-def _primal(x: Any) -> Any:
-    while type(x) is JVPTracer:
-        x = x.primal
-    return x
-
-
 def _known_integers(*bounds: Any) -> tuple[int, ...] | None:
     """The bounds as Python integers if their values are known, also those of tracers of eager differentiation."""
     try:
-        return tuple(int(_primal(x)) for x in bounds)
+        return tuple(int(known_primal(x)) for x in bounds)
     except (ConcretizationTypeError, InconclusiveDimensionOperation):
         return None

@@ -12,7 +12,7 @@ from .._api.jit import arguments
 from .._api.jit.bodies import operands_of, staged
 from .._api.jit.references import check_distinct, find_refs, merged, names_of_refs
 from .._api.jit.user_functions import user_call
-from .._base import pytree
+from .._base import config, pytree
 from .._base.errors import ArgumentError
 from .._base.pytree import PyTreeDef, flatten
 from .._ir.dimensions import is_symbolic
@@ -36,6 +36,7 @@ from ._loop_messages import parameter_name, report_iterators
 from ._progress import reporter
 from ._scan_options import common_length, unroll_count
 from ._structural import concatenate, reshape
+from ._unstaged import run_scan
 
 Tree = Any
 
@@ -175,7 +176,9 @@ def _scan_refs(
 
     step.__name__ = arguments.fun_name(f)
     rest = [x for i, x in enumerate(leaves) if i not in mine]
-    carry, (ys, state) = scan(step, init, (values(refs), rest), *options)
+    # The step looks at the program that it is staged to, so it is staged under `disable_jit` too.
+    with config.scope(disable_jit=False):
+        carry, (ys, state) = scan(step, init, (values(refs), rest), *options)
     write_all(refs, state)
     return carry, ys
 
@@ -191,6 +194,9 @@ def _scan(
     count = carry_tree.num_leaves
     steps = common_length(leaves[count:], xs_tree, length)
     unroll = unroll_count(unroll, steps, named.function)
+    # Of no steps nobody knows the types of the results, except by tracing.
+    if config.current().disable_jit and not is_symbolic(steps) and steps:
+        return run_scan(f, *tree.unflatten(leaves), steps, bool(reverse))
     row_avals = [typeof(x).without_axis(0) for x in leaves[count:]]
     avals, body = settle_carry(
         [typeof(x) for x in leaves[:count]],

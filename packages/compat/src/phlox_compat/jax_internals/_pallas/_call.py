@@ -82,7 +82,8 @@ def interpreted(function: str, run: Callable[..., Any], name: str, interpret: An
                 f"{function}: kernels are not compiled for the hardware. Only interpret mode is supported",
                 instead=f"{function}(..., interpret=True), or operations of jax.numpy",
             )
-        with phlox.named_scope(name):
+        # `disable_jit` is for the user's program around the kernel: each point of the grid would be a step of Python.
+        with phlox.named_scope(name), phlox.disable_jit(False):
             return run(*args)
 
     return call

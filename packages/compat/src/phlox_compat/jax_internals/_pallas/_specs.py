@@ -32,6 +32,9 @@ class MemorySpace(enum.Enum):
     def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
         return MemoryRef(tuple(shape), np.dtype(dtype), self)
 
+    def __str__(self) -> str:
+        return str(self.value)
+
 
 ANY, HOST = MemorySpace.ANY, MemorySpace.HOST
 

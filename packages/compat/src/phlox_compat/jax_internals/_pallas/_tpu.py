@@ -40,6 +40,12 @@ class MemorySpace(enum.Enum):
     def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
         return MemoryRef(tuple(shape), np.dtype(dtype), self)
 
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __repr__(self) -> str:
+        return self.name
+
 
 VMEM, VMEM_SHARED, SMEM = MemorySpace.VMEM, MemorySpace.VMEM_SHARED, MemorySpace.SMEM
 CMEM, HBM, SEMAPHORE = MemorySpace.CMEM, MemorySpace.HBM, MemorySpace.SEMAPHORE

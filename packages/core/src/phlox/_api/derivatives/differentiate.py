@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from types import NoneType
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._base import pytree
-from ..._base.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
+from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._base.partial import Partial
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.source import Wrapper, within
@@ -21,7 +20,7 @@ from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.leaks import no_leaks
 from ..._trace.trace import typeof
-from ..._transform.array_operations import Zero, drop_zeros, instantiate
+from ..._transform.array_operations import Zero, instantiate
 from ..._transform.jvp import jvp as jvp_flat
 from ..._transform.linearize import linearize as linearize_flat
 from ..._transform.manual_axes import as_typed_all
@@ -29,6 +28,7 @@ from ..._transform.transpose import Linear, Unwanted, backward_pass
 from ..jit import arguments
 from ..jit.references import find_refs
 from ..jit.user_functions import FlatFunction, check_returned, user_call
+from .saved_arguments import NotNeeded, NotSaveable, leaf_flags, mirrored, saved_leaves
 
 # Wrapped around the names of scopes: profiles then show ``transpose(jvp(layer))``, as those of JAX do.
 _JVP, _TRANSPOSE = Wrapper("jvp"), Wrapper("transpose")
@@ -176,10 +176,12 @@ def jvp(
 class _Signature(NamedTuple):
     """The static part of a linearized function: treedefs and types of its arguments and results.
 
-    `nonzero` tells for each result whether its tangent may be nonzero; the Jaxpr returns only those.
+    `varying` tells for each argument whether it is differentiated; the Jaxpr takes tangents of only those. `nonzero`
+    tells for each result whether its tangent may be nonzero; the Jaxpr returns only those.
     """
 
     name: str
+    varying: tuple[bool, ...]
     nonzero: tuple[bool, ...]
     trees: tuple[PyTreeDef, PyTreeDef]
     in_avals: tuple[ShapedArray, ...]
@@ -195,8 +197,7 @@ def _apply_linear(jaxpr: Jaxpr, signature: _Signature, residuals: list[Any], *ta
         _as_tangent(t, a, f"number {i}", _OF_LINEARIZED)
         for i, (t, a) in enumerate(zip(leaves, signature.in_avals, strict=True))
     ]
-    # The Jaxpr takes only tangents that may differ from zero.
-    present = drop_zeros(checked)
+    present = only(checked, signature.varying)
     outs = iter(eval_jaxpr(jaxpr, residuals, *present))
     tangents_out = [
         _as_user_array(next(outs) if has else Zero(a.tangent()))
@@ -216,7 +217,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_
       fun: function of arrays and pytrees of them.
       *primals: the arguments at which to differentiate.
       has_aux: `fun` returns (out, aux), and aux is passed through.
-      in_nzs: must be None; JAX's own code tells it which tangents are not zero.
+      in_nzs: tells for which arguments `fun` is differentiated: a bool, or a tree of bools with a bool or a tuple of
+        them for each argument; None means for all. ``linear.out_nzs`` tells which results depend on those.
 
     Returns:
       (out, linear), or (out, linear, aux). ``linear(*tangents)`` takes tangents of the structures, shapes and dtypes of
@@ -230,60 +232,49 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_
     >>> f_lin(3.0)
     Array(3., dtype=float32, weak_type=True)
     """
-    _refuse_in_nzs("linearize", in_nzs)
     leaves, in_tree = flatten(primals)
     if find_refs(leaves):
+        _refuse_with_refs("linearize", in_nzs=in_nzs)
         from .references import linearize_of_refs
 
         return linearize_of_refs(linearize, fun, primals, has_aux)
-    out, aux, signature, jaxpr, residuals = _linearize(fun, primals, leaves, in_tree, has_aux, "linearize")
+    out, aux, signature, jaxpr, residuals = _linearize(fun, primals, leaves, in_tree, has_aux, "linearize", in_nzs)
     out_tree = signature.trees[1]
     check_returned(fun, out_tree)
     # The Jaxpr and the signature are static parts of the pytree; the residuals are its leaves.
     linear = Partial(functools.partial(_apply_linear, jaxpr, signature), residuals)
+    linear.out_nzs = mirrored(out_tree, iter(signature.nonzero))  # type: ignore[attr-defined]
     result = out_tree.unflatten(out), linear
     return (*result, aux) if has_aux else result
 
 
 def _linearize(
-    fun: Callable[..., Any], primals: Sequence[Any], leaves: list[Any], in_tree: PyTreeDef, has_aux: bool, function: str
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    leaves: list[Any],
+    in_tree: PyTreeDef,
+    has_aux: bool,
+    function: str,
+    in_nzs: Any = None,
 ) -> tuple[list[Any], Any, _Signature, Jaxpr, list[Any]]:
     """(flat result, aux, signature, Jaxpr of the tangents, residuals); `function` is the name for error messages."""
     arguments.check_callable(function, fun)
     avals = _check_args(function, fun, primals, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
+    # Integers have no tangents, so nothing is linearized with respect to them.
+    varying = [dtypes.is_inexact(a.dtype) for a in avals]
+    if in_nzs is not None:
+        varying = [a and b for a, b in zip(varying, leaf_flags(function, "in_nzs", in_nzs, in_tree), strict=True)]
     with no_leaks(arguments.fun_name(fun), fun):
-        # Integers have no tangents, so nothing is linearized with respect to them.
-        linearization = linearize_flat(_in_jvp_scope(flat), leaves, [dtypes.is_inexact(a.dtype) for a in avals])
+        linearization = linearize_flat(_in_jvp_scope(flat), leaves, varying)
     out, aux = flat.split(linearization.outputs)
     nonzero = tuple(linearization.nonzero[: len(out)])
     # Only the tangents of the result stay, without those of aux.
     jaxpr = linearization.jaxpr.replace(outvars=linearization.jaxpr.outvars[: sum(nonzero)])
     out_avals = tuple(typeof(x) for x in out)
-    signature = _Signature(arguments.fun_name(fun), nonzero, (in_tree, flat.out_tree), tuple(avals), out_avals)
+    trees = in_tree, flat.out_tree
+    signature = _Signature(arguments.fun_name(fun), tuple(varying), nonzero, trees, tuple(avals), out_avals)
     return out, aux, signature, jaxpr, linearization.residuals
-
-
-# A class and not None: None would be an empty tree, in which no argument could be put back.
-@pytree.register_pytree_node_class
-class NotNeeded:
-    """Takes the place in `Pullback.args_res` of an argument that is not a residual."""
-
-    def tree_flatten(self) -> tuple[Any, Any]:
-        return (), None
-
-    @classmethod
-    def tree_unflatten(cls, fixed: Any, children: Any) -> NotNeeded:
-        return cls()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NotNeeded)
-
-    def __hash__(self) -> int:
-        return hash(NotNeeded)
-
-    def __repr__(self) -> str:
-        return "NotNeeded()"
 
 
 class Pullback:
@@ -291,7 +282,7 @@ class Pullback:
 
     Its residuals are in two lists, which may be changed: `args_res` has the arguments that are residuals (and
     `NotNeeded()` in place of the others), `opaque_residuals` has intermediate values. So a large argument can be
-    dropped and put in again later.
+    dropped and put in again later. Those that ``vjp(..., saveable_args=)`` excludes are `NotSaveable()` from the start.
 
     >>> import phlox.numpy as jnp
     >>> x, w = jnp.ones(3), jnp.ones((3, 3))
@@ -318,19 +309,47 @@ class Pullback:
     in_avals = property(lambda self: self.signature.in_avals)
     out_avals = property(lambda self: self.signature.out_avals)
 
+    #: residuals that keep a structure of their own: there are none
+    structured_residuals = property(lambda self: [])
+
+    @property
+    def out_nzs(self) -> Any:
+        """Tells for each result whether its tangent may be nonzero, as a tree of bools like the result."""
+        return mirrored(self.out_tree, iter(self.signature.nonzero))
+
+    def replace(self, *, args_res: Any = None, opaque_residuals: Any = None) -> Pullback:
+        """The same map with other residuals in the place of those that are given.
+
+        >>> w = jnp.ones((3, 3))
+        >>> out, pullback = vjp(jnp.matmul, jnp.ones(3), w, saveable_args=(True, False))
+        >>> pullback.replace(args_res=[jnp.ones(3), w])(out)[0]
+        Array([9., 9., 9.], dtype=float32)
+        """
+        args_res = self.args_res if args_res is None else args_res
+        opaque = self.opaque_residuals if opaque_residuals is None else opaque_residuals
+        return Pullback(self.signature, self.jaxpr, self.argument_indices, args_res, opaque)
+
     @property
     def residuals(self) -> list[Any]:
         """The residuals, in the order in which the Jaxpr takes them."""
         # Without arguments among the residuals, `args_res` need not be looked at.
         if not any(i is not None for i in self.argument_indices):
             return list(self.opaque_residuals)
-        leaves = pytree.tree_leaves(tuple(self.args_res), is_leaf=lambda x: isinstance(x, NotNeeded))
+        leaves = saved_leaves(self.args_res)
         if len(leaves) != len(self.in_avals):
             raise ArgumentError(
                 f"args_res of the vjp of {self.name} has {len(leaves)} leaves, and its arguments have "
                 f"{len(self.in_avals)}",
                 instead="the arguments that were taken out of args_res, put in again",
                 argument="args_res",
+            )
+        missing = [i for i in self.argument_indices if i is not None and isinstance(leaves[i], NotSaveable)]
+        if missing:
+            paths = pytree.named_paths(self.in_tree)
+            raise OptionError(
+                "the VJP function was applied before restoring its not-saveable residuals: of the arguments of "
+                f"{self.name}, saveable_args excludes " + ", ".join(f"args{pytree.keystr(paths[i])}" for i in missing),
+                instead="pullback.args_res[i] = the argument; or pullback.replace(args_res=...)",
             )
         # Both lists are merged in the order of the Jaxpr's inputs.
         opaque = iter(self.opaque_residuals)
@@ -400,7 +419,8 @@ class Pullback:
         def logging(call: Callable[[Pullback, Any], Any]) -> Any:
             def pull_with_logs(cotangent: Any) -> tuple[Any, dict[str, Any]]:
                 jaxpr = inline_calls_with_logs(self.jaxpr)
-                pullback = Pullback(self.signature, jaxpr, self.argument_indices, self.args_res, self.opaque_residuals)
+                pullback = self.replace()
+                pullback.jaxpr = jaxpr
                 with gather_logs() as logs:
                     return call(pullback, cotangent), logs.entries
 
@@ -419,16 +439,16 @@ class Pullback:
         # The cotangent gets the type of the result in its manual axes, along which values vary in `shard_map`.
         present = as_typed_all(only(cotangents, nonzero), (a.cotangent() for a in only(self.out_avals, nonzero)))
         mask = [True] * len(self.in_avals) if mask is None else mask
-        has_derivative = [dtypes.is_inexact(a.dtype) for a in self.in_avals]
+        varying = self.signature.varying
         args = [
             # `Unwanted` lets the backward pass skip whatever only leads to this argument.
             Linear(v.aval) if is_needed else Unwanted(v.aval)
-            for is_needed, v in zip(only(mask, has_derivative), self.jaxpr.invars, strict=True)
+            for is_needed, v in zip(only(mask, varying), self.jaxpr.invars, strict=True)
         ]
         with within(_TRANSPOSE):
             in_cotangents = iter(backward_pass(self.jaxpr, self.residuals, args, present))
-        # Integers get a zero of float0 in their place.
-        pairs = zip(self.in_avals, has_derivative, strict=True)
+        # Integers get a zero of float0 in their place, others a zero of their type.
+        pairs = zip(self.in_avals, varying, strict=True)
         leaves = [next(in_cotangents) if has else Zero(a.tangent()) for a, has in pairs]
         return [_as_user_array(ct) if is_needed else None for ct, is_needed in zip(leaves, mask, strict=True)]
 
@@ -447,32 +467,27 @@ def _unflatten_pullback(fixed: Any, children: Any) -> Pullback:
 pytree.register_pytree_node(Pullback, _flatten_pullback, _unflatten_pullback)
 
 
-def pull_back(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, function: str) -> tuple[Any, ...]:
+def pull_back(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    has_aux: bool,
+    function: str,
+    saveable_args: Any = True,
+    in_nzs: Any = None,
+) -> tuple[Any, ...]:
     """(flat outputs, pullback, aux), for vjp and grad; `function` is the name for error messages."""
     leaves, in_tree = flatten(tuple(primals))
-    out, aux, signature, jaxpr, residuals = _linearize(fun, primals, leaves, in_tree, has_aux, function)
+    saveable = leaf_flags(function, "saveable_args", saveable_args, in_tree)
+    out, aux, signature, jaxpr, residuals = _linearize(fun, primals, leaves, in_tree, has_aux, function, in_nzs)
     # By identity: a residual that is an argument is the very object.
     index_of = {id(x): i for i, x in enumerate(leaves)}
     argument_indices = tuple(index_of.get(id(x)) for x in residuals)
     saved = set(argument_indices)
-    args_res = _in_containers(in_tree, iter([x if i in saved else NotNeeded() for i, x in enumerate(leaves)]))
+    kept = [x if may_be_saved else NotSaveable() for x, may_be_saved in zip(leaves, saveable, strict=True)]
+    args_res = mirrored(in_tree, (x if i in saved else NotNeeded() for i, x in enumerate(kept)))
     opaque = [x for x, i in zip(residuals, argument_indices, strict=True) if i is None]
     pullback = Pullback(signature, jaxpr, argument_indices, list(args_res), opaque)
     return out, pullback, aux
-
-
-def _in_containers(tree: PyTreeDef, leaves: Iterator[Any]) -> Any:
-    """The leaves in the lists and dicts of the tree. Other nodes become tuples: a class may refuse `NotNeeded()`."""
-    node = tree.node_data()
-    if node is None:
-        return next(leaves)
-    kind, keys = node
-    children = [_in_containers(child, leaves) for child in tree.children()]
-    if kind is dict:
-        return dict(zip(keys, children, strict=True))
-    if kind is list:
-        return children
-    return None if kind is NoneType else tuple(children)
 
 
 def refuse_reduce_axes(function: str, reduce_axes: Sequence[Any]) -> None:
@@ -483,9 +498,14 @@ def refuse_reduce_axes(function: str, reduce_axes: Sequence[Any]) -> None:
         )
 
 
-def _refuse_in_nzs(function: str, in_nzs: Any) -> None:
-    if in_nzs is not None:
-        raise UnsupportedError(f"{function}: in_nzs={in_nzs!r}", instead="a function of the arguments that vary")
+def _refuse_with_refs(function: str, **options: Any) -> None:
+    """Raises `UnsupportedError` for options that derivatives with respect to references do not have."""
+    for name, value in options.items():
+        if value is not None and value is not True:
+            raise UnsupportedError(
+                f"{function}: {name}={value!r} together with references among the arguments",
+                instead="a function that closes over the references",
+            )
 
 
 @user_call
@@ -504,8 +524,10 @@ def vjp(
       *primals: the arguments at which to differentiate.
       has_aux: `fun` returns (out, aux), and aux is passed through.
       reduce_axes: must be empty; a former option of JAX's.
-      saveable_args: True permits residuals that are arguments of `fun`. False has no effect.
-      in_nzs: must be None; JAX's own code tells it which tangents are not zero.
+      saveable_args: tells which arguments may be saved as residuals: a bool, or a tree of bools with a bool or a tuple
+        of them for each argument. Excluded ones are put into ``vjp_fun.args_res`` again before it is called.
+      in_nzs: tells in the same way for which arguments `fun` is differentiated; None means for all. The cotangents of
+        the others are zeros. ``vjp_fun.out_nzs`` tells which results depend on the arguments that are.
 
     Returns:
       (out, vjp_fun), or (out, vjp_fun, aux). ``vjp_fun(ct)`` takes a cotangent of the structure, shapes and dtypes of
@@ -514,7 +536,8 @@ def vjp(
 
     Raises:
       ArgumentError: one of `primals` is no array.
-      UnsupportedError: `reduce_axes` is not empty, or `in_nzs` is given.
+      OptionError: `saveable_args` or `in_nzs` is no tree of bools like `primals`.
+      UnsupportedError: `reduce_axes` is not empty; or an option is given together with references.
 
     >>> import phlox.numpy as jnp
     >>> out, vjp_fun = vjp(jnp.multiply, 2.0, 3.0)
@@ -522,12 +545,12 @@ def vjp(
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     refuse_reduce_axes("vjp", reduce_axes)
-    _refuse_in_nzs("vjp", in_nzs)
     if find_refs(flatten(primals)[0]):
+        _refuse_with_refs("vjp", saveable_args=saveable_args, in_nzs=in_nzs)
         from .references import vjp_of_refs
 
         return vjp_of_refs(vjp, fun, primals, has_aux)
-    out, pullback, aux = pull_back(fun, primals, has_aux, "vjp")
+    out, pullback, aux = pull_back(fun, primals, has_aux, "vjp", saveable_args, in_nzs)
     check_returned(fun, pullback.out_tree)
     result = pullback.out_tree.unflatten(out), pullback
     return (*result, aux) if has_aux else result

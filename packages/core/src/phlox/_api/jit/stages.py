@@ -492,18 +492,25 @@ def _checked_leaves(call: Signature, what: str, args: Any, kwargs: Any) -> list[
         tree,
         f"Function compiled with input pytree does not match the input pytree it was called with: {what}",
     )
+    mismatches = []
     for i, (expected, x) in enumerate(zip(call.in_avals, leaves, strict=True)):
         have = x.aval if type(x) is Ref else typeof_value(x)
         if have is None:
             raise not_an_array(x, "an argument")
         # Weak types do not count: they matter while a function is traced, and this one has been.
         if type(have) is not type(expected) or (have.shape, have.dtype) != (expected.shape, expected.dtype):
-            name = call.names()[i]
-            raise ShapeError(
-                f"Argument types differ from the types for which {what} was compiled. The mismatches are:\n"
-                f"Argument '{name}' compiled with {expected.str_short(False)} and called with {have.str_short(False)}",
-                instead="the jitted function itself, which compiles for each type",
-                argument=name,
-                shapes=[expected.shape, have.shape],
-            )
+            mismatches.append((call.names()[i], expected, have))
+    if mismatches:
+        lines = [
+            f"Argument '{name}' compiled with {expected.str_short(False)} and called with {have.str_short(False)}"
+            for name, expected, have in mismatches
+        ]
+        name, expected, have = mismatches[0]
+        raise ShapeError(
+            f"Argument types differ from the types for which {what} was compiled. The mismatches are:\n"
+            + "\n".join(lines),
+            instead="the jitted function itself, which compiles for each type",
+            argument=name,
+            shapes=[expected.shape, have.shape],
+        )
     return leaves

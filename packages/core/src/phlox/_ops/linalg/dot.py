@@ -37,7 +37,8 @@ DotDimensionNumbers = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
 class Precision(enum.Enum):
     """The precision of matrix products on hardware that multiplies in less than float32.
 
-    DEFAULT is fastest, HIGHEST the full precision of the dtype. On a CPU all three are the same.
+    DEFAULT is fastest, HIGHEST the full precision of the dtype. On a CPU all three are the same. All names that a
+    `precision` argument takes are also values of the class: ``Precision("high")``.
 
     >>> jnp.dot(jnp.ones(2), jnp.ones(2), precision=Precision.HIGHEST)
     Array(2., dtype=float32)
@@ -46,6 +47,10 @@ class Precision(enum.Enum):
     DEFAULT = 0
     HIGH = 1
     HIGHEST = 2
+
+    @classmethod
+    def _missing_(cls, value: object) -> Precision | None:
+        return (_WORDS[value] or cls.DEFAULT) if isinstance(value, str | None) and value in _WORDS else None
 
     def __repr__(self) -> str:
         return f"Precision.{self.name}"

@@ -65,9 +65,9 @@ def ints_of_rows(rows: Sequence[Sequence[int]]) -> str:
     return f"[{', '.join(map(ints, rows))}]" if rows else ""
 
 
-def channel(f: Function) -> str:
-    """The attribute `channel_handle`, with a number that no other collective of the module has."""
-    return f"channel_handle = #stablehlo.channel_handle<handle = {f.module.channel()}, type = 1>"
+#: The attribute `channel_handle`. All collectives have one number, as in JAX: XLA merges equal collectives only if
+#: their numbers are equal too. It is not 0, which means in HLO's protocol buffers that there is no channel.
+CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 
 
 def _reduction(
@@ -91,7 +91,7 @@ def _reduction(
             scalar = shaped((), x.aval.dtype)
             body = f.region([scalar, scalar], lambda g, a, b: [combined(g, op, a, b)])
             # In programs of several partitions a collective without channel and global ids fails when it runs.
-            attributes = f"{groups_text(f, axes, axis_index_groups)}, {channel(f)}, use_global_device_ids"
+            attributes = f"{groups_text(f, axes, axis_index_groups)}, {CHANNEL}, use_global_device_ids"
             results.append(f.op("stablehlo.all_reduce", [x], x.aval, attributes, [body]))
         return results
 

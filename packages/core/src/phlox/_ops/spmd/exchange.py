@@ -27,10 +27,10 @@ from ..reductions.reduce import combined, reduce_sum
 from ..structure.shape import concatenate, reshape
 from ..structure.slicing import along, dynamic_slice
 from .collectives import (
+    CHANNEL,
     Axes,
     Groups,
     axis_index,
-    channel,
     groups,
     groups_text,
     ints_of_rows,
@@ -150,7 +150,7 @@ def _all_gather_lower(
     if not tiled:
         x = f.unlike("stablehlo.reshape", x, shaped((*shape[:at], 1, *shape[at:]), x.aval.dtype))
     attributes = f"all_gather_dim = {at} : i64, {groups_text(f, axis_name, axis_index_groups)}"
-    return f.op("stablehlo.all_gather", [x], f.out, f"{attributes}, {channel(f)}, use_global_device_ids")
+    return f.op("stablehlo.all_gather", [x], f.out, f"{attributes}, {CHANNEL}, use_global_device_ids")
 
 
 def _all_gather_over_batch(
@@ -267,7 +267,7 @@ def _reduce_scatter_lower(
     scalar = shaped((), x.aval.dtype)
     body = f.region([scalar, scalar], lambda g, a, b: [combined(g, "stablehlo.add", a, b)])
     attributes = f"scatter_dimension = {at} : i64, {groups_text(f, axis_name, axis_index_groups)}"
-    out = f.op("stablehlo.reduce_scatter", [x], part, f"{attributes}, {channel(f)}, use_global_device_ids", [body])
+    out = f.op("stablehlo.reduce_scatter", [x], part, f"{attributes}, {CHANNEL}, use_global_device_ids", [body])
     return out if tiled else f.unlike("stablehlo.reshape", out, f.out)
 
 
@@ -351,7 +351,7 @@ def _all_to_all_lower(
 ) -> Value:
     attributes = (
         f"split_dimension = {split_axis} : i64, concat_dimension = {concat_axis} : i64, "
-        f"split_count = {axis_size} : i64, {groups_text(f, axis_name, axis_index_groups)}, {channel(f)}"
+        f"split_count = {axis_size} : i64, {groups_text(f, axis_name, axis_index_groups)}, {CHANNEL}"
     )
     return f.op("stablehlo.all_to_all", [x], f.out, attributes)
 
@@ -423,7 +423,7 @@ def _ppermute_lower(f: Function, x: Value, axis_name: Axes, perm: Pairs) -> Valu
     rows = groups(f, axis_name)
     check_pairs(perm, rows.shape[1])
     pairs = [[int(row[s]), int(row[t])] for row in rows for s, t in perm]
-    attributes = f"source_target_pairs = dense<{ints_of_rows(pairs)}> : tensor<{len(pairs)}x2xi64>, {channel(f)}"
+    attributes = f"source_target_pairs = dense<{ints_of_rows(pairs)}> : tensor<{len(pairs)}x2xi64>, {CHANNEL}"
     return f.op("stablehlo.collective_permute", [x], x.aval, attributes)
 
 
