@@ -85,9 +85,8 @@ def test_nested_axes():
 
 @pytest.mark.parametrize("name", ["psum", "pmean", "pmax", "pmin"])
 def test_over_no_axes(name):
-    for x in (np.float32([1, 2, 4]), np.array([True, False])):
-        for transform in (lambda m, f: f, lambda m, f: m.jit(f), lambda m, f: m.vmap(f)):
-            both(lambda m, x, transform=transform: transform(m, lambda x: getattr(m.lax, name)(x, ()))(x), x)
+    for transform in (lambda m, f: f, lambda m, f: m.jit(f), lambda m, f: m.vmap(f)):
+        both(lambda m, x, transform=transform: transform(m, lambda x: getattr(m.lax, name)(x, ()))(x), data((3,)))
     both(lambda m: m.lax.axis_index(()))
     assert phlox.grad(lambda x: getattr(phlox.lax, name)(x, ()))(3.0) == 1
 
