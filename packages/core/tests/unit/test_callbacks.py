@@ -188,6 +188,32 @@ def test_callbacks_on_several_devices():
         phlox.pmap(lambda x: phlox.debug.callback(note, x, ordered=True))(jnp.arange(8.0))
 
 
+@pytest.mark.parametrize("devices", [1, 4])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_every_device_of_a_mapped_function_calls(devices, ordered):
+    """Calls of one device are in order, where that is asked for."""
+    calls = {i: [] for i in range(devices)}
+
+    def note(i, v):
+        calls[int(i)].append(float(v))
+        return np.float32(2 * v)
+
+    def step(c, v):
+        return c, io_callback(note, FLOAT, lax.axis_index("i"), v, ordered=ordered)
+
+    x = jnp.arange(3.0 * devices)
+    mesh = phlox.sharding.Mesh(np.array(phlox.devices()[:devices]), ("i",))
+    spec = {"in_specs": phlox.P("i"), "out_specs": phlox.P("i"), "mesh": mesh}
+    by_shards = phlox.shard_map(lambda x: lax.scan(step, 0.0, x)[1], **spec)
+    by_rows = phlox.pmap(lambda x: lax.scan(step, 0.0, x)[1], axis_name="i", devices=phlox.devices()[:devices])
+    for f in (by_shards, phlox.jit(by_shards), lambda x: by_rows(x.reshape(devices, 3)).reshape(-1)):
+        np.testing.assert_array_equal(f(x), 2 * np.arange(3.0 * devices))
+        phlox.effects_barrier()
+        for i in range(devices):
+            assert (calls[i] if ordered else sorted(calls[i])) == [3 * i, 3 * i + 1, 3 * i + 2]
+            calls[i].clear()
+
+
 def test_inspect_sharding_inside_of_a_program():
     mesh = phlox.sharding.Mesh(np.array(phlox.devices()), ("i",))
     split = phlox.device_put(jnp.arange(16.0).reshape(8, 2), phlox.NamedSharding(mesh, phlox.P("i")))

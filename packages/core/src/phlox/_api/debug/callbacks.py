@@ -122,7 +122,8 @@ def io_callback(
         a function without results.
       *args, **kwargs: the arguments of `callback`, trees of arrays.
       sharding: must be None; the first device calls, or each device inside of `shard_map` and `pmap`.
-      ordered: make calls in program order. Ordered calls cannot be mapped by vmap, nor run on several devices.
+      ordered: make calls in program order. Ordered calls cannot be mapped by vmap; inside of `shard_map` and `pmap` each
+        device has an order of its own.
 
     Returns:
       The result of `callback`: a tree of arrays of the shapes and dtypes of `result_shape_dtypes`.
