@@ -214,6 +214,35 @@ def test_every_device_of_a_mapped_function_calls(devices, ordered):
             calls[i].clear()
 
 
+@pytest.mark.parametrize("kind", ["pure", "io", "ordered"])
+def test_the_device_of_a_sharding_calls(kind):
+    """jax has zeros in a program of several devices."""
+    devices = phlox.devices()
+    x = np.arange(8.0, dtype=np.float32)
+
+    def call(device, x):
+        sharding = phlox.sharding.SingleDeviceSharding(device)
+        double = lambda v: 2 * np.asarray(v)
+        if kind == "pure":
+            return phlox.pure_callback(double, phlox.ShapeDtypeStruct(x.shape, x.dtype), x, sharding=sharding)
+        struct = phlox.ShapeDtypeStruct(x.shape, x.dtype)
+        return io_callback(double, struct, x, sharding=sharding, ordered=kind == "ordered")
+
+    mesh = phlox.sharding.Mesh(np.array(devices), ("i",))
+    split = phlox.device_put(x, phlox.NamedSharding(mesh, phlox.P("i")))
+    for device in (devices[0], devices[3]):
+        program = phlox.jit(lambda x, device=device: call(device, x))
+        np.testing.assert_array_equal(program(split), 2 * x)
+        assert ("device_ids=[3]" in program.lower(split).as_text()) == (device is devices[3])
+    np.testing.assert_array_equal(phlox.jit(lambda x: call(devices[0], x))(x), 2 * x)
+    with pytest.raises(ValueError, match="cpu:3"):
+        phlox.jit(lambda x: call(devices[3], x))(x)
+    with pytest.raises(NotImplementedError, match="shard_map"):
+        phlox.pmap(lambda x: call(devices[0], x))(x)
+    with pytest.raises(NotImplementedError, match="SingleDeviceSharding"):
+        phlox.pure_callback(np.sin, FLOAT, 1.0, sharding=phlox.NamedSharding(mesh, phlox.P()))
+
+
 def test_inspect_sharding_inside_of_a_program():
     mesh = phlox.sharding.Mesh(np.array(phlox.devices()), ("i",))
     split = phlox.device_put(jnp.arange(16.0).reshape(8, 2), phlox.NamedSharding(mesh, phlox.P("i")))
