@@ -15,6 +15,7 @@ from ._base.errors import ConcretizationTypeError, DtypeError, OptionError
 from ._base.public_names import publish
 from ._ir.dtypes import highest, is_extended, lowest
 from ._operands.checks import check
+from ._operands.promotion import round_to, widen
 from ._ops.structure.dimension_numbers import GatherScatterMode
 from ._trace.trace import Tracer
 from .typing import Array, ArrayLike
@@ -55,17 +56,21 @@ def _segments(
         "mode": GatherScatterMode.FILL_OR_DROP if mode is None else mode,
         "wrap_negative_indices": False,
     }
+    dtype = data.dtype
+    if method == "add":
+        data = widen(data)  # one by one, 1,000 ones add up to 256 in bfloat16
     first = np.asarray(start(data.dtype)).astype(data.dtype)
     data, ids = operands_for(out_sharding, data, ids)
     if bucket_size is None:
         out = _filled((num_segments, *data.shape[1:]), first)
-        return lay_out(function, getattr(out.at[ids], method)(data, **options), out_sharding)
+        out = getattr(out.at[ids], method)(data, **options)
+        return lay_out(function, round_to(out, dtype), out_sharding)
     # Reduces each bucket, then the results: the rounding error of sums of many numbers is smaller.
     buckets = -(-ids.size // bucket_size)
     out = _filled((buckets, num_segments, *data.shape[1:]), first)
     out = getattr(out.at[jnp.arange(ids.shape[0]) // bucket_size, ids], method)(data, **options)
     reducers: dict[str, Any] = {"add": jnp.sum, "multiply": jnp.prod, "max": jnp.max, "min": jnp.min}
-    return lay_out(function, reducers[method](out, axis=0).astype(data.dtype), out_sharding)
+    return lay_out(function, reducers[method](out, axis=0).astype(dtype), out_sharding)
 
 
 def _filled(shape: tuple[int, ...], value: np.ndarray) -> Array:

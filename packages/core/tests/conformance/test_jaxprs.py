@@ -15,7 +15,7 @@ I = np.arange(3)  # noqa: E741
 
 #: Parameters that phlox's primitives have not, as they say nothing about what is computed.
 DROPPED = [
-    r"(out_)?sharding=None",
+    r"out_sharding=None",
     r"accuracy=None",
     r"update_consts=\(\)",
     r"update_jaxpr=(None|\{[^{}]*\})",
@@ -246,6 +246,15 @@ def same_text(f, args):
 def test_program(name):
     f, *args = FUNCTIONS[name]
     same_text(f, args)
+
+
+def test_shardings_that_nobody_gave_are_printed():
+    for f in (
+        lambda m, x: m.numpy.sum(x, 0),
+        lambda m, x: x.reshape(-1) + m.numpy.arange(6),
+        lambda m, x: m.lax.conv(x[None, None], x[None, None], (1, 1), "SAME"),
+    ):
+        assert text(phlox, f, [M]) == text(jax, f, [M])
 
 
 @pytest.mark.parametrize("name", ["add", "selu", "mean", "jit twice", "matmul", "two results", "int add"])

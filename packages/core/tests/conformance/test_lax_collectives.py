@@ -83,6 +83,14 @@ def test_nested_axes():
     both(lambda m, x: m.pmap(m.vmap(lambda x: m.lax.psum(x, ("i", "j")), axis_name="j"), axis_name="i")(x), x)
 
 
+@pytest.mark.parametrize("name", ["psum", "pmean", "pmax", "pmin"])
+def test_over_no_axes(name):
+    for transform in (lambda m, f: f, lambda m, f: m.jit(f), lambda m, f: m.vmap(f)):
+        both(lambda m, x, transform=transform: transform(m, lambda x: getattr(m.lax, name)(x, ()))(x), data((3,)))
+    both(lambda m: m.lax.axis_index(()))
+    assert phlox.grad(lambda x: getattr(phlox.lax, name)(x, ()))(3.0) == 1
+
+
 def test_of_what_is_not_mapped():
     both(lambda m, x: m.vmap(lambda x: m.lax.psum(2.0, "i") + x, axis_name="i")(x), data((3,)))
     both(lambda m, x: m.vmap(lambda x: m.lax.psum(np.float32(2), "i") + x, axis_name="i")(x), data((3,)))

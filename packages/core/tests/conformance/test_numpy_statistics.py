@@ -305,3 +305,16 @@ def test_means_whose_sums_are_beyond_float16():
     assert float(phlox.numpy.nanmean(x)) == 3
     assert float(phlox.numpy.average(x, weights=x)) == 3
     assert phlox.numpy.average(x, weights=x).dtype == x.dtype
+
+
+@pytest.mark.parametrize("name", ["unique", "union1d", "intersect1d", "setdiff1d", "setxor1d", "isin"])
+def test_sets_with_several_nan(name):
+    """All nan of an array are one value, whichever part of a complex number is nan; it equals none of another array."""
+    nan = np.nan
+    real = np.float32([nan, 1, nan, 2]), np.float32([2, nan, nan, 5])
+    parts = np.complex64([complex(nan, 1), 1 + 2j, complex(0, nan), 0, complex(3, nan), -1j])
+    for a, b in (real, (parts, parts[::-1]), (parts, parts[1:2]), (parts[:0], parts[:0]), (real[0], real[0][:0])):
+        arrays = (a,) if name == "unique" else (a, b)
+        mine, theirs = (getattr(m, name)(*arrays) for m in (phlox.numpy, jax.numpy))
+        np.testing.assert_array_equal(mine, theirs)
+        np.testing.assert_array_equal(np.isnan(mine), np.isnan(getattr(np, name)(*arrays)))

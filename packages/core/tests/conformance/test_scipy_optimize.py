@@ -154,6 +154,23 @@ def test_complex_numbers():
     assert mine.success and mine.fun.dtype == "float32" and mine.x.dtype == case(jax).x.dtype
 
 
+def test_complex_minima_have_derivatives():
+    """The minimum is solve(a, b), of which jax has no derivative in reverse mode."""
+    jnp = phlox.numpy
+    a = np.array([[3, 1j], [-1j, 2]], np.complex64)
+    b = np.array([1 + 2j, -1j], np.complex64)
+    # Half of the quadratic form, less the linear one
+    form = lambda z, b: jnp.real(jnp.vdot(z, a @ z) / 2 - jnp.vdot(b, z))
+    minimum = lambda b: minimize(form, jnp.zeros(2, "complex64"), (b,), method=LBFGS).x
+    for transform in (
+        lambda f: phlox.jacrev(f, holomorphic=True),
+        lambda f: phlox.jacfwd(f, holomorphic=True),
+        lambda f: phlox.jit(phlox.grad(lambda b: jnp.sum(jnp.abs(f(b)) ** 2))),
+    ):
+        mine, exact = transform(minimum)(b), transform(lambda b: jnp.linalg.solve(a, b))(b)
+        judge.same_values(np.asarray(mine), np.asarray(exact), tolerance=1e-4)
+
+
 def test_under_jit_and_vmap():
     fun = lambda x, c: phlox.numpy.sum((x - c) ** 4 + (x - c) ** 2)
     solved = lambda c: minimize(fun, phlox.numpy.zeros(2), (c,), method="BFGS").x

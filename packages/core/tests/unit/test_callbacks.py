@@ -188,6 +188,61 @@ def test_callbacks_on_several_devices():
         phlox.pmap(lambda x: phlox.debug.callback(note, x, ordered=True))(jnp.arange(8.0))
 
 
+@pytest.mark.parametrize("devices", [1, 4])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_every_device_of_a_mapped_function_calls(devices, ordered):
+    """Calls of one device are in order, where that is asked for."""
+    calls = {i: [] for i in range(devices)}
+
+    def note(i, v):
+        calls[int(i)].append(float(v))
+        return np.float32(2 * v)
+
+    def step(c, v):
+        return c, io_callback(note, FLOAT, lax.axis_index("i"), v, ordered=ordered)
+
+    x = jnp.arange(3.0 * devices)
+    mesh = phlox.sharding.Mesh(np.array(phlox.devices()[:devices]), ("i",))
+    spec = {"in_specs": phlox.P("i"), "out_specs": phlox.P("i"), "mesh": mesh}
+    by_shards = phlox.shard_map(lambda x: lax.scan(step, 0.0, x)[1], **spec)
+    by_rows = phlox.pmap(lambda x: lax.scan(step, 0.0, x)[1], axis_name="i", devices=phlox.devices()[:devices])
+    for f in (by_shards, phlox.jit(by_shards), lambda x: by_rows(x.reshape(devices, 3)).reshape(-1)):
+        np.testing.assert_array_equal(f(x), 2 * np.arange(3.0 * devices))
+        phlox.effects_barrier()
+        for i in range(devices):
+            assert (calls[i] if ordered else sorted(calls[i])) == [3 * i, 3 * i + 1, 3 * i + 2]
+            calls[i].clear()
+
+
+@pytest.mark.parametrize("kind", ["pure", "io", "ordered"])
+def test_the_device_of_a_sharding_calls(kind):
+    """jax has zeros in a program of several devices."""
+    devices = phlox.devices()
+    x = np.arange(8.0, dtype=np.float32)
+
+    def call(device, x):
+        sharding = phlox.sharding.SingleDeviceSharding(device)
+        double = lambda v: 2 * np.asarray(v)
+        if kind == "pure":
+            return phlox.pure_callback(double, phlox.ShapeDtypeStruct(x.shape, x.dtype), x, sharding=sharding)
+        struct = phlox.ShapeDtypeStruct(x.shape, x.dtype)
+        return io_callback(double, struct, x, sharding=sharding, ordered=kind == "ordered")
+
+    mesh = phlox.sharding.Mesh(np.array(devices), ("i",))
+    split = phlox.device_put(x, phlox.NamedSharding(mesh, phlox.P("i")))
+    for device in (devices[0], devices[3]):
+        program = phlox.jit(lambda x, device=device: call(device, x))
+        np.testing.assert_array_equal(program(split), 2 * x)
+        assert ("device_ids=[3]" in program.lower(split).as_text()) == (device is devices[3])
+    np.testing.assert_array_equal(phlox.jit(lambda x: call(devices[0], x))(x), 2 * x)
+    with pytest.raises(ValueError, match="cpu:3"):
+        phlox.jit(lambda x: call(devices[3], x))(x)
+    with pytest.raises(NotImplementedError, match="shard_map"):
+        phlox.pmap(lambda x: call(devices[0], x))(x)
+    with pytest.raises(NotImplementedError, match="SingleDeviceSharding"):
+        phlox.pure_callback(np.sin, FLOAT, 1.0, sharding=phlox.NamedSharding(mesh, phlox.P()))
+
+
 def test_inspect_sharding_inside_of_a_program():
     mesh = phlox.sharding.Mesh(np.array(phlox.devices()), ("i",))
     split = phlox.device_put(jnp.arange(16.0).reshape(8, 2), phlox.NamedSharding(mesh, phlox.P("i")))

@@ -128,3 +128,59 @@ def test_means_do_not_overflow_on_the_way():
     x = np.full(1000, 3, ml_dtypes.float8_e4m3fn)
     assert (float(jnp.mean(x)), float(jnp.var(x))) == (3, 0)
     assert np.asarray(jnp.cumsum(np.full(4, 2, ml_dtypes.float8_e8m0fnu))).astype(float).tolist() == [2, 4, 8, 8]
+
+
+#: functions of a library and positive numbers whose squares or sums may be out of the range of a short float
+SQUARING = {
+    **{f"norm {order}": lambda m, x, order=order: m.linalg.norm(x, order, axis=0) for order in (2, 3, -2)},
+    "vector_norm": lambda m, x: m.linalg.vector_norm(x),
+    "matrix_norm": lambda m, x: m.linalg.matrix_norm(x.reshape(20, 30)),
+    "std": lambda m, x: m.std(x, ddof=1),
+    "nanstd": lambda m, x: m.nanstd(x),
+    "corrcoef": lambda m, x: m.corrcoef(x[:300], x[300:]),
+    "trapezoid": lambda m, x: m.trapezoid(x, dx=0.001),
+    "trapezoid of points": lambda m, x: m.trapezoid(x[:2], x[:2] / x[0]),
+    "standardize": lambda m, x: (
+        (x - x.mean()) / x.std() if m is np else phlox.nn.standardize(x, epsilon=0, algorithm="stable")
+    ),
+    "sem": lambda m, x: x.std(ddof=1) / 600**0.5 if m is np else phlox.scipy.stats.sem(x),
+    "detrend": lambda m, x: x - x.mean() if m is np else phlox.scipy.signal.detrend(x, type="constant"),
+    "cumulative_trapezoid": lambda m, x: (
+        0.0005 * np.cumsum(x[1:] + x[:-1]) if m is np else phlox.scipy.integrate.cumulative_trapezoid(x, dx=0.001)
+    ),
+}
+
+
+@pytest.mark.parametrize("scale", [2.0**-13, 50.0])
+def test_squares_and_sums_out_of_the_range_of_float16(scale):
+    """The numbers themselves, and the results, are in the range."""
+    x = (scale * (1 + np.random.default_rng(0).random(600))).astype(np.float16)
+    for word, f in SQUARING.items():
+        result = f(jnp, jnp.asarray(x))
+        expected = f(np, x.astype(np.float64))
+        assert result.dtype == x.dtype, word
+        np.testing.assert_allclose(np.float64(result), expected, 1e-2, 1e-3 * np.abs(expected).max(), err_msg=word)
+    x = (500 * (1 + np.random.default_rng(0).random(600))).astype(np.float16)
+    weights = np.float16(scale) * x
+    for options in ({}, {"aweights": weights}):
+        np.testing.assert_allclose(float(jnp.cov(x, **options)), np.cov(x.astype(float), **options), 1e-2)
+
+
+def test_counts_do_not_stop_where_short_floats_have_no_odd_numbers():
+    """Ones added one by one stop at 256 in bfloat16 and at 2,048 in float16, as in jax."""
+    ones, zeros = np.ones(5000), np.zeros(5000, int)
+    for dtype in ("float16", "bfloat16"):
+        x = jnp.asarray(ones, dtype)
+        exact = jnp.asarray(5000, dtype)
+        assert jnp.histogram(x, bins=1)[0].tolist() == [exact]
+        assert jnp.histogram(x, bins=1, weights=x, range=(0, 2), density=True)[0].tolist() == [0.5]
+        assert jnp.bincount(zeros, weights=x).tolist() == [exact]
+        assert phlox.ops.segment_sum(x, zeros).tolist() == [exact]
+        assert phlox.ops.segment_sum(x, zeros).dtype == x.dtype
+
+
+def test_norms_of_integers_whose_squares_wrap_around():
+    x = np.array([100, 27, -101], np.int8)
+    assert float(jnp.linalg.vector_norm(x)) == pytest.approx(np.linalg.norm(x.astype(float)))
+    assert float(jnp.linalg.vector_norm(x, ord=3)) == pytest.approx(np.linalg.norm(x.astype(float), 3))
+    assert jnp.linalg.vector_norm(np.array([np.inf, np.inf]), ord=-2) == np.inf

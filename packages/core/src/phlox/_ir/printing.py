@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base.source import scope_text
@@ -22,6 +22,11 @@ def jaxpr_text(jaxpr: Jaxpr, *, source_info: bool = False, print_shapes: bool = 
 def eqn_text(eqn: JaxprEqn) -> str:
     """One equation as text, with its variables named from ``a``."""
     return render(_Printer(False, True).eqn(eqn))
+
+
+def shown_with(**fixed: Any) -> Callable[[JaxprEqn, Any], dict[str, Any]]:
+    """A rule `show` of primitives: the parameters, and those that JAX prints and phlox's primitive has not."""
+    return lambda eqn, printer: dict(sorted({**fixed, **eqn.params}.items()))
 
 
 def atom_name(index: int) -> str:

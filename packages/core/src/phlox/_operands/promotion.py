@@ -49,6 +49,21 @@ def warn_of_lost_parts(old: Any, new: Any) -> None:
         )
 
 
+def round_to(x: Any, dtype: Any) -> Any:
+    """`x` in another floating dtype. One that has this dtype stays as it is, with its weak type."""
+    return x if type_of(x).dtype == dtype else to_dtype(x, dtype)
+
+
+def summing_dtype(dtype: Any) -> Any:
+    """The dtype in which to sum: float32 for shorter floats, to keep precision. Some of these do not even hold 0."""
+    return dtypes.float32 if dtypes.kind(dtype) == "f" and dtypes.bits(dtype) < 32 else dtype
+
+
+def widen(x: Any) -> Any:
+    """`x` in the dtype of its sums. Squares and sums of shorter floats may be beyond their range."""
+    return round_to(x, summing_dtype(type_of(x).dtype))
+
+
 def common_dtype(*args: Any) -> tuple[Any, bool]:
     """The (dtype, weak_type) to which the arguments are promoted."""
     return promote(tuple((a.dtype, a.weak_type) for a in map(type_of, args)))

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._base import config
-from .._base.errors import CallbackError, CheckError, EffectError
+from .._base.errors import CallbackError, CheckError, DeviceError, EffectError, UnsupportedError
 from .._base.native import native
 from .._base.source import Location, user_location
 from .._ir import dtypes
@@ -25,7 +25,7 @@ from .array import Array, put
 from .devices import local_devices
 from .foreign import foreign_call, row_majors, typed
 from .platforms import platform_of
-from .sharding import single_device
+from .sharding import SingleDeviceSharding, single_device
 from .text import TOKEN, Function, Value, quoted
 from .transfer import clean_bools
 
@@ -123,8 +123,9 @@ def call_host(
     *,
     effects: Effects,
     partitioned: bool = False,
+    sharding: SingleDeviceSharding | None = None,
 ) -> list[Value]:
-    """Adds the custom call that calls `fun`, a result of `on_host`; returns its results."""
+    """Adds the custom call of `fun`, a result of `on_host`, by the device of `sharding`; returns its results."""
     in_order = ordered(effects)
     if in_order:
         # XLA orders calls by tokens. One arrives in Python as None, and is passed on as first result.
@@ -149,18 +150,33 @@ def call_host(
         layouts=(row_majors([x.aval for x in operands]), row_majors(outs)),
         # Without side effects XLA may drop the call, or merge equal ones.
         has_side_effect=bool(effects),
-        marks=_place(f, outs),
+        marks=_place(f, outs, sharding),
     )
     if in_order:
         f.token = results.pop(0)
     return results if module.partitions == 1 or f.axes else [_replicated(f, x) for x in results]
 
 
-def _place(f: Function, outs: Sequence[ShapedArray]) -> str:
+def _caller(f: Function, sharding: SingleDeviceSharding | None) -> int:
+    """The position of the device of `sharding` among those of the program."""
+    if sharding is None:
+        return 0
+    if f.axes:
+        raise UnsupportedError(
+            "callbacks do not support specifying sharding inside of shard_map and pmap", instead="no sharding"
+        )
+    devices = list(f.module.devices)
+    if sharding.device not in devices:
+        raise DeviceError(f"the callback is to run on {sharding.device}, the program runs on {devices}")
+    return devices.index(sharding.device)
+
+
+def _place(f: Function, outs: Sequence[ShapedArray], sharding: SingleDeviceSharding | None) -> str:
     """The sharding attribute that selects the calling devices.
 
-    Inside of `shard_map` every device calls, with its part; elsewhere the first device calls, with the whole arrays.
+    Inside of `shard_map` every device calls, with its part; elsewhere one device calls, with the whole arrays.
     """
+    caller = _caller(f, sharding)
     if f.module.partitions == 1:
         return ""
     if f.auto:
@@ -171,12 +187,12 @@ def _place(f: Function, outs: Sequence[ShapedArray]) -> str:
         )
     by_hand = bool(f.axes)
     if not f.module.shardy:
-        return f"mhlo.sharding = {quoted('{manual}' if by_hand else '{maximal device=0}')}"
+        return f"mhlo.sharding = {quoted('{manual}' if by_hand else f'{{maximal device={caller}}}')}"
     if by_hand:
         symbol = f.module.mesh(())
         parts = [f"<@{symbol}, [{', '.join(['{}'] * a.ndim)}]>" for a in outs] or [f"<@{symbol}, []>"]
     else:
-        parts = [f"<@{f.module.mesh((), (0,))}, []>"] * max(1, len(outs))
+        parts = [f"<@{f.module.mesh((), (caller,))}, []>"] * max(1, len(outs))
     return f"sdy.sharding = #sdy.sharding_per_value<[{', '.join(parts)}]>"
 
 

@@ -24,7 +24,14 @@ def manual_computation(
     """
     # The axes that an outer computation of this kind has left to the compiler, or all of them, less those of this.
     auto = tuple(n for n in (f.auto if f.axes else mesh.axis_names) if n not in axes)
-    inner = Function(f.module, tuple(mesh.shape.items()), f.counter, f.indent + "  ", f.label, auto)
+    is_whole = mesh.size == 1
+    inner = Function(f.module, tuple(mesh.shape.items()), f.counter, f.indent + "  " * (not is_whole), f.label, auto)
+    if is_whole:
+        # XLA removes computations of this kind from programs of one device, but not those with callbacks.
+        results = body(inner, *[Value(x.name, part) for x, part, _ in operands])
+        f.lines += inner.lines
+        f.located = len(f.lines)
+        return [Value(x.name, a) for x, (a, _) in zip(results, outs, strict=True)]
     parts = [Value(inner.fresh(), aval) for _, aval, _ in operands]
     results = body(inner, *parts)
     names = ", ".join([x.name for x, _, _ in operands])

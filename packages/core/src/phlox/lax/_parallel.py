@@ -16,6 +16,7 @@ from .._operands.checks import check, type_of
 from .._operands.promotion import promoted_inexact, to_dtype
 from .._ops.elementwise import arithmetic as e
 from .._ops.spmd import collectives as ops
+from .._ops.structure.shape import as_array_or_tracer
 from .._trace import axes as _axes
 from ..typing import Array
 
@@ -91,7 +92,7 @@ def axis_index(axis_name: AxisName) -> Array:
     for name in names_of(axis_name):
         here = ops.axis_index.bind(axis_name=name)
         index = here if index is None else index * _axes.axis_size(name) + here
-    return index
+    return as_array_or_tracer(0) if index is None else index
 
 
 def _collective(primitive: Any, function: str, x: Any, axis_name: AxisName, axis_index_groups: AxisGroups) -> Any:
@@ -102,8 +103,8 @@ def _collective(primitive: Any, function: str, x: Any, axis_name: AxisName, axis
     if function == "psum":
         # Bools are counted.
         arrays = [to_dtype(a, dtypes.int32) if type_of(a).dtype == dtypes.bool_ else a for a in arrays]
-    if not arrays:
-        return tree.unflatten([])
+    if not arrays or not names:
+        return tree.unflatten([as_array_or_tracer(a) for a in arrays])
     if primitive is ops.psum:
         return tree.unflatten(ops.sum_over_axes(arrays, names, groups))
     arrays = [ops.varying_over(x, names) for x in arrays]

@@ -12,8 +12,9 @@ from .._api.jit.jit import jit
 from .._base.docstrings import docs_from
 from .._ir import dtypes
 from .._operands.checks import check, check_one, type_of
+from .._operands.promotion import round_to
 from ..typing import Array, ArrayLike
-from ._functions import gated, logsumexp, prepared, relu6, rounded, softplus
+from ._functions import gated, logsumexp, prepared, relu6, softplus
 
 # --- piecewise ------------------------------------------------------------------------------------------
 
@@ -202,4 +203,4 @@ def logmeanexp(
     else:
         chosen = jnp.broadcast_to(where, type_of(x).shape)
         count = jnp.sum(chosen, axis=axis, keepdims=keepdims, dtype=total.dtype)
-    return rounded(total - jnp.log(count), dtype)
+    return round_to(total - jnp.log(count), dtype)

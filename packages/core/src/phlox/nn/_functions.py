@@ -19,7 +19,7 @@ from .._ir import dtypes
 from .._ir.avals import shaped
 from .._operands.checks import canonical_axes, canonical_axis, check, hashable, integer, type_of
 from .._operands.indices import from_front
-from .._operands.promotion import promote_inexact, promoted_inexact, to_dtype
+from .._operands.promotion import common_dtype, promote_inexact, promoted_inexact, round_to, to_dtype, widen
 from .._ops.elementwise import arithmetic as e, logic
 from .._ops.elementwise.error_functions import erfc
 from .._ops.reductions.reduce import fast_max
@@ -259,10 +259,6 @@ def prepared(x: Any, axis: Any, function: str) -> Any:
     return x, canonical_axes(axis, type_of(x).ndim, function), dtype
 
 
-def rounded(x: Any, dtype: Any) -> Any:
-    return x if type_of(x).dtype == dtype else to_dtype(x, dtype)
-
-
 def softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) divided by its sum over `axis`: positive numbers that add up to one.
 
@@ -290,7 +286,7 @@ def _softmax(x: Any, axis: Any, where: Any = None) -> Any:
     x, axes, dtype = prepared(x, axis, "softmax")
     unnormalized = jnp.exp(_shifted(x, axes, where))
     result = unnormalized / jnp.sum(unnormalized, axes, where=where, keepdims=True)
-    return rounded(result if where is None else jnp.where(where, result, 0), dtype)
+    return round_to(result if where is None else jnp.where(where, result, 0), dtype)
 
 
 @functools.partial(jit, static_argnames="axis")
@@ -308,7 +304,7 @@ def log_softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: Arra
     # Not the logarithm of softmax, which underflows for elements far below the largest
     shifted = _shifted(x, axes, where)
     result = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axes, where=where, keepdims=True))
-    return rounded(result if where is None else jnp.where(where, result, -jnp.inf), dtype)
+    return round_to(result if where is None else jnp.where(where, result, -jnp.inf), dtype)
 
 
 def logsumexp(
@@ -356,13 +352,13 @@ def _logsumexp(a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool, whe
     # inf - inf would be nan where the largest element is infinite.
     top = jnp.where(jnp.isfinite(top), top, 0)
     terms = jnp.exp(a - top)
-    terms = terms if b is None else terms * b
+    terms = terms if b is None else terms * round_to(b, type_of(a).dtype)
     total = jnp.sum(terms, axes, keepdims=keepdims, where=where)
     sign = jnp.sign(total) if return_sign else None
     total = jnp.abs(total) if return_sign else total
     out = jnp.log(total) + (top if keepdims else jnp.squeeze(top, axes))
-    out = rounded(out, dtype)
-    return (out, rounded(sign, dtype)) if return_sign else out
+    out = round_to(out, dtype)
+    return (out, round_to(sign, dtype)) if return_sign else out
 
 
 @functools.partial(jit, static_argnames=("num_classes", "dtype", "axis"), inline=True)
@@ -460,7 +456,9 @@ def standardize(
         raise OptionError(f"standardize: unknown algorithm {algorithm!r}", instead="'fast' or 'stable'")
     if variance is None and dtypes.kind(type_of(x).dtype) == "c":
         raise DtypeError(f"standardize: x has type {type_of(x).short}", instead="real numbers, or variance=")
-    lost = None
+    (x,) = promote_inexact(*check("standardize", x))
+    dtype, _ = common_dtype(x, *(v for v in (mean, variance, epsilon) if v is not None))
+    x, lost = widen(x), None
     if where is not None and (mean is None or variance is None):
         # Numbers whose result is nan are replaced, so that they do not reach the derivatives of the others.
         where = jnp.broadcast_to(where, np.shape(x))
@@ -476,7 +474,7 @@ def standardize(
         variance = jnp.mean(jnp.square(x), axis, keepdims=True, where=where) - jnp.square(mean)
         variance = jnp.maximum(variance, 0)
     result = jnp.subtract(x, mean) * e.rsqrt(jnp.asarray(variance) + epsilon)
-    return result if lost is None else jnp.where(lost, jnp.nan, result)
+    return round_to(result if lost is None else jnp.where(lost, jnp.nan, result), dtype)
 
 
 @functools.partial(jit, static_argnames="axis", inline=True)

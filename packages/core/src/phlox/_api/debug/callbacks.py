@@ -11,6 +11,7 @@ from ..._base.pytree import PyTreeDef, flatten, tree_structure
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped, typeof_value
 from ..._ops.host import callbacks as ops
+from ..._xla.sharding import SingleDeviceSharding
 from ..jit import arguments
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None)
@@ -69,7 +70,8 @@ def pure_callback(
         may call it more than once, or not at all when its result is not needed.
       result_shape_dtypes: the result as a tree of objects with `shape` and `dtype` (`phlox.ShapeDtypeStruct`).
       *args, **kwargs: the arguments of `callback`, trees of arrays.
-      sharding: must be None; the first device calls, or each device inside of `shard_map` and `pmap`.
+      sharding: a `SingleDeviceSharding` of the device that calls; None: the first device of the program, and each
+        device inside of `shard_map` and `pmap`.
       vmap_method: how vmap calls it. ``'sequential'``: once for each example, in a loop. ``'sequential_unrolled'``: the
         same without a loop. ``'expand_dims'``: once, with the batch as first axis, which has length one for arguments
         without a batch. ``'broadcast_all'``: once, with all arguments repeated along the batch axis. None: vmap raises
@@ -85,7 +87,8 @@ def pure_callback(
       DerivativeError: the call is differentiated.
       DtypeError: `result_shape_dtypes` has a 64-bit dtype while these are disabled, or a dtype of keys.
       OptionError: there is no such `vmap_method`.
-      UnsupportedError: `sharding` is not None.
+      UnsupportedError: `sharding` is of another class, or given inside of `shard_map` or `pmap`.
+      DeviceError: the program does not run on the device of `sharding`.
 
     >>> import numpy as np
     >>> phlox.jit(lambda x: pure_callback(lambda a: np.sort(a), phlox.ShapeDtypeStruct((3,), "int32"), x))(
@@ -101,7 +104,11 @@ def pure_callback(
     avals, out_tree = result_types("pure_callback", result_shape_dtypes)
     leaves, in_tree = _operands("pure_callback", callback, args, kwargs)
     outs = ops.pure_callback.bind(
-        *leaves, callback=ops.Callback(callback, in_tree), result_avals=avals, vmap_method=vmap_method
+        *leaves,
+        callback=ops.Callback(callback, in_tree),
+        result_avals=avals,
+        sharding=sharding,
+        vmap_method=vmap_method,
     )
     return out_tree.unflatten(outs)
 
@@ -121,8 +128,10 @@ def io_callback(
       result_shape_dtypes: the result as a tree of objects with `shape` and `dtype` (`phlox.ShapeDtypeStruct`). None for
         a function without results.
       *args, **kwargs: the arguments of `callback`, trees of arrays.
-      sharding: must be None; the first device calls, or each device inside of `shard_map` and `pmap`.
-      ordered: make calls in program order. Ordered calls cannot be mapped by vmap, nor run on several devices.
+      sharding: a `SingleDeviceSharding` of the device that calls; None: the first device of the program, and each
+        device inside of `shard_map` and `pmap`.
+      ordered: make calls in program order. Ordered calls cannot be mapped by vmap. Inside of `shard_map` and `pmap`
+        each device has an order of its own.
 
     Returns:
       The result of `callback`: a tree of arrays of the shapes and dtypes of `result_shape_dtypes`.
@@ -133,7 +142,8 @@ def io_callback(
       JaxRuntimeError: `callback` raised an error, which is its cause.
       DerivativeError: the call is differentiated.
       EffectError: vmap of an ordered call.
-      UnsupportedError: `sharding` is not None.
+      UnsupportedError: `sharding` is of another class, or given inside of `shard_map` or `pmap`.
+      DeviceError: the program does not run on the device of `sharding`.
 
     >>> from phlox.experimental import io_callback
     >>> seen = []
@@ -149,7 +159,7 @@ def io_callback(
     # As in JAX: None promises nothing, so whatever is returned is dropped.
     if out_tree == _NOTHING:
         called = dataclasses.replace(called, fun=_silent(callback))
-    outs = ops.io_callback.bind(*leaves, callback=called, result_avals=avals, ordered=ordered)
+    outs = ops.io_callback.bind(*leaves, callback=called, result_avals=avals, sharding=sharding, ordered=ordered)
     return out_tree.unflatten(outs)
 
 
@@ -166,10 +176,10 @@ def _silent(callback: Callable[..., Any]) -> Callable[..., Any]:
 def _check(callback: Any, function: str, sharding: Any) -> None:
     if not callable(callback):
         raise ArgumentError(f"{function} takes a function first, got {callback!r}", argument="callback", value=callback)
-    if sharding is not None:
+    if not isinstance(sharding, SingleDeviceSharding | None):
         raise UnsupportedError(
-            f"{function}(sharding=...): the first device calls, or each one inside of shard_map and pmap",
-            instead="no sharding",
+            f"{function} only supports SingleDeviceSharding, but got {sharding!r}",
+            instead="SingleDeviceSharding(device)",
         )
 
 

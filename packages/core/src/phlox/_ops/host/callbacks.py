@@ -115,10 +115,10 @@ def _pure_eager(*args: Any, callback: Callback, result_avals: Sequence[ShapedArr
 
 
 def _pure_lower(
-    f: Function, *args: Value, callback: Callback, result_avals: Sequence[ShapedArray], **_: Any
+    f: Function, *args: Value, callback: Callback, result_avals: Sequence[ShapedArray], sharding: Any, **_: Any
 ) -> list[Value]:
     fun = on_host(callback, f"the callback {callback}", result_avals)
-    return call_host(f, args, fun, result_avals, effects=no_effects)
+    return call_host(f, args, fun, result_avals, effects=no_effects, sharding=sharding)
 
 
 def vectorized(
@@ -174,9 +174,11 @@ def _io_effects(params: dict[str, Any]) -> Effects:
     return frozenset([OrderedIOEffect() if params["ordered"] else IOEffect()])
 
 
-def _io_lower(f: Function, *args: Value, callback: Callback, result_avals: Any, ordered: bool) -> list[Value]:
+def _io_lower(
+    f: Function, *args: Value, callback: Callback, result_avals: Any, sharding: Any, ordered: bool
+) -> list[Value]:
     fun = on_host(callback, f"the callback {callback}", result_avals)
-    return call_host(f, args, fun, result_avals, effects=_io_effects({"ordered": ordered}))
+    return call_host(f, args, fun, result_avals, effects=_io_effects({"ordered": ordered}), sharding=sharding)
 
 
 def _io_batch(axis: BatchAxis, args: Any, dims: Any, ordered: bool, **params: Any) -> tuple[list[Any], list[Dim]]:

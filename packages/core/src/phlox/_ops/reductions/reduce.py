@@ -16,6 +16,7 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.bounds import bounds
 from ..._ir.dtypes import highest, lowest
 from ..._ir.primitive import Primitive, Series, Unfused
+from ..._ir.printing import shown_with
 from ..._ir.sharding_types import Entries, entries_of
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
@@ -89,6 +90,7 @@ def reducer(
     nan_checked: bool = False,
     series: Series | None = None,
     unfused: Unfused | None = None,
+    show: Callable[..., Any] | None = None,
 ) -> Primitive:
     """A reduction by `op` with the initial value ``start(dtype)``.
 
@@ -128,6 +130,7 @@ def reducer(
         spectral=spectral,
         batch=batch_of_one(batch),
         pad=fills(start),
+        show=show,
         nan_checked=nan_checked,
         series=series,
         unfused=unfused,
@@ -164,6 +167,7 @@ reduce_sum = reducer(
     ),
     nan_checked=True,
     unfused="operation",
+    show=shown_with(out_sharding=None),
     series="linear",
 )
 
@@ -187,8 +191,9 @@ def smaller(g: Function, a: Value, b: Value) -> Value:
     return extremum_lower(g, "LT", a, b)
 
 
-reduce_max = reducer("reduce_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp, unfused="operation")
-reduce_min = reducer("reduce_min", smaller, highest, accepts=ANY, jvp=_extremum_jvp, unfused="operation")
+_EXTREMUM: Any = {"accepts": ANY, "jvp": _extremum_jvp, "unfused": "operation", "show": shown_with(out_sharding=None)}
+reduce_max = reducer("reduce_max", larger, lowest, **_EXTREMUM)
+reduce_min = reducer("reduce_min", smaller, highest, **_EXTREMUM)
 
 #: Extrema where no nan occurs or other terms keep it. Whether they show nan depends on the platform.
 fast_max = reducer("fast_max", larger, lowest, accepts=ANY, jvp=_extremum_jvp)

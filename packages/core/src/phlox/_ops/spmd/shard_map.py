@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..._base import config
 from ..._base.errors import DeviceError, EffectError, OptionError, RefError, ShapeError, ShardingTypeError
 from ..._ir.avals import ShapedArray
-from ..._ir.effects import ordered
+from ..._ir.effects import OrderedDebugEffect, ordered
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, axes_inside, only, without
 from ..._ir.key_uses import KeyUses
 from ..._ir.primitive import define_on_demand
@@ -41,7 +41,7 @@ from ..._xla.lower import lower_jaxpr
 from ..._xla.manual_computation import manual_computation
 from ..._xla.mesh import AxisType, Mesh, current_mesh
 from ..._xla.partition_spec import PartitionSpec, axes_of, reductions_in, tiles
-from ..._xla.text import Function, Value
+from ..._xla.text import TOKEN, Function, Value
 from ..control.call import rebuild_call
 from ..control.masked import masked_jaxpr
 from ..elementwise.arithmetic import div
@@ -257,7 +257,9 @@ def _shard_map_lower(
     def sharding(spec: PartitionSpec, part: ShapedArray, rank: int) -> str:
         return f.module.split_text(within, tuple(_whole_entries(spec, part)), rank, _whole_reductions(spec, part))
 
-    if ordered(jaxpr.effects):
+    # Each device has an order of its own.
+    in_order = ordered(jaxpr.effects)
+    if mesh.size > 1 and OrderedDebugEffect() in jaxpr.effects:
         raise EffectError(
             f"ordered effects ({', '.join(map(repr, jaxpr.effects))}) in a program of {mesh.size} devices, "
             "which have no common order",
@@ -272,7 +274,21 @@ def _shard_map_lower(
         (out, sharding(spec, part, out.ndim))
         for out, part, spec in zip(f.outs, jaxpr.out_avals, out_specs, strict=True)
     ]
-    return manual_computation(f, mesh, manual, operands, outs, lambda g, *parts: lower_jaxpr(g, jaxpr.jaxpr, parts))
+    if in_order:
+        token_sharding = f.module.split_text(within, (), 0)
+        operands.append((f.order(), TOKEN, token_sharding))
+        outs.append((TOKEN, token_sharding))
+
+    def body(g: Function, *parts: Value) -> list[Value]:
+        if in_order:
+            *parts, g.token = parts
+        results = lower_jaxpr(g, jaxpr.jaxpr, parts)
+        return [*results, g.order()] if in_order else results
+
+    results = manual_computation(f, mesh, manual, operands, outs, body)
+    if in_order:
+        f.token = results.pop()
+    return results
 
 
 def _shard_map_jvp(

@@ -7,6 +7,7 @@ from typing import Any
 from ..._base.errors import ShapeError
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.primitive import Primitive
+from ..._ir.printing import shown_with
 from ..._transform.padding import pad_elementwise
 from ..._xla.text import Function, Iota, Value
 from ..elementwise.families import NUMBER, check_kind
@@ -29,7 +30,7 @@ iota = Primitive(
     types=_iota_types,
     lower=_iota_lower,
     pad=pad_elementwise,
-    show=lambda eqn, printer: {name: eqn.params[name] for name in ("dimension", "dtype", "shape")},
+    show=shown_with(sharding=None),
     nan_checked=False,
     light=True,
 )

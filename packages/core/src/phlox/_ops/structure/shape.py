@@ -19,6 +19,7 @@ from ..._ir.dimensions import is_symbolic, max_dim
 from ..._ir.jaxpr import Literal
 from ..._ir.key_uses import passes, replaces
 from ..._ir.primitive import Primitive, Unfused, primitive
+from ..._ir.printing import shown_with
 from ..._ir.sharding_types import entries_of, resized
 from ..._trace.staging import JaxprTracer
 from ..._trace.trace import ArrayBase, recorder, typeof
@@ -237,6 +238,7 @@ reshape = structural(
     pad=padding.reshape_pad,
     # PRNG keys have trailing axes in memory, which all operations on keys keep.
     extend=lambda params, trailing, x: {**params, "new_sizes": (*params["new_sizes"], *trailing)},
+    show=shown_with(sharding=None),
     unfused="layout",
 )
 

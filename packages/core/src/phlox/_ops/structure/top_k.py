@@ -13,6 +13,7 @@ from ..._ir.dimensions import is_symbolic, surely_at_least
 from ..._ir.dtypes import highest, lowest
 from ..._ir.jaxpr import JaxprEqn
 from ..._ir.primitive import Primitive
+from ..._ir.printing import shown_with
 from ..._ir.sharding_types import Entries, check_whole, entries_of
 from ..._transform.array_operations import zero_tangent
 from ..._transform.batch import Dim, batch_of_one
@@ -115,6 +116,7 @@ top_k = Primitive(
     jvp=lambda primals, tangents, **params: _with_tangents(tangents, top_k(*primals, **params), params["axis"]),
     batch=batch_of_one(_top_k_batch),
     pad=_top_k_pad,
+    show=shown_with(is_stable=True),
     nan_checked=False,
 )
 

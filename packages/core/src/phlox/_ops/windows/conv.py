@@ -15,6 +15,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic
 from ..._ir.primitive import Primitive
+from ..._ir.printing import shown_with
 from ..._ir.sharding_types import OUT_SHARDING, Entries, entries_of, refuse
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis, zeros
@@ -383,6 +384,7 @@ conv_general_dilated = Primitive(
     transpose=in_auto(_conv_transpose),
     batch=_conv_batch,
     pad=conv_pad,
+    show=shown_with(out_sharding=None),
     nan_checked=True,
     series="bilinear",
 )

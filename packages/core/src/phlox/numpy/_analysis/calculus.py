@@ -11,7 +11,7 @@ import numpy as np
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, type_of
-from ..._operands.promotion import promote_dtypes, promote_inexact, to_dtype
+from ..._operands.promotion import common_dtype, promote_dtypes, promote_inexact, round_to, to_dtype, widen
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure.slicing import along
 from ...typing import Array, ArrayLike
@@ -131,11 +131,14 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
         y, x = promote_inexact(*check("trapezoid", y, x))
         at = moveaxis(x, axis, -1) if type_of(x).ndim > 1 else x
         widths = at[..., 1:] - at[..., :-1]
-    last = moveaxis(asarray(y), axis, -1)
+    dtype, _ = common_dtype(y, widths)
+    last, widths = widen(moveaxis(asarray(y), axis, -1)), widen(widths)
     if type_of(widths).ndim == 0 or type_of(widths).shape[-1] == 1:  # equal weights, but half at both ends
         width = widths if type_of(widths).ndim == 0 else widths[..., 0]
-        return width * (sum(last, -1) - 0.5 * (last[..., 0] + last[..., -1]))
-    return sum(multiply(last[..., 1:] + last[..., :-1], widths), -1) * 0.5
+        integral = width * (sum(last, -1) - 0.5 * (last[..., 0] + last[..., -1]))
+    else:
+        integral = sum(multiply(last[..., 1:] + last[..., :-1], widths), -1) * 0.5
+    return round_to(integral, dtype)
 
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "edge_order"))

@@ -11,11 +11,11 @@ from ..._api.jit.jit import jit
 from ..._base.errors import OptionError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check_one, check_square, hashable, several, type_of
-from ..._operands.promotion import promote_inexact, to_dtype
+from ..._operands.promotion import promote_inexact, round_to, to_dtype, widen
 from ..._ops.elementwise import arithmetic as e
 from ...typing import Array, ArrayLike
 from .._elementwise.choose import where
-from .._elementwise.unary import abs, isnan, number
+from .._elementwise.unary import abs, is_kind, isnan, number
 from .._manipulation.shapes import moveaxis
 from .._statistics.reductions import any, max, min, sum
 from .decompositions import svd
@@ -49,6 +49,10 @@ def norm(x: ArrayLike, ord: float | str | None = None, axis: Axis = None, keepdi
     Array(5., dtype=float32)
     """
     (x,) = promote_inexact(check_one("norm", x))
+    return round_to(_norm(widen(x), ord, axis, keepdims), dtypes.real_part(type_of(x).dtype))
+
+
+def _norm(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     rank = type_of(x).ndim
     if axis is None and ord is None:
         return _root(sum(_squares(x), None, keepdims=keepdims))
@@ -95,17 +99,18 @@ def _squares(x: Any) -> Any:
 
 
 def _root(total: Any, degree: Any = 2) -> Any:
-    """The root of this degree; where `total` is zero its derivative is zero too, as that of abs at zero."""
+    """The root of this degree; where `total` is zero its derivative is zero, as that of abs at zero."""
     # The zeros are replaced before the root: reverse mode would multiply its infinite derivative there by 0.
     is_zero = total == 0
     positive = where(is_zero, 1, total)
-    return where(is_zero, total, e.sqrt(positive) if degree == 2 else positive ** (1.0 / degree))
+    root = e.sqrt(positive) if degree == 2 else positive ** (1.0 / degree)
+    return where(is_zero, 0 if degree > 0 else np.inf, root)
 
 
 def _vector_norm(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     if ord is None or ord == 2:
-        (total,) = promote_inexact(sum(_squares(x), axis, keepdims=keepdims))
-        return _root(total)
+        # Integers first become floats, as their squares may wrap around.
+        return _root(sum(_squares(*promote_inexact(x)), axis, keepdims=keepdims))
     if ord == np.inf:
         return max(abs(x), axis, keepdims=keepdims, initial=0)
     if ord == -np.inf:
@@ -120,7 +125,7 @@ def _vector_norm(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
         return sum(abs(x), axis, keepdims=keepdims)
     if isinstance(ord, str):
         raise OptionError(f"norm: Invalid order {ord!r} for vector norm.", instead="a number such as phlox.numpy.inf")
-    return _root(sum(abs(x) ** ord, axis, keepdims=keepdims), ord)
+    return _root(sum(abs(*promote_inexact(x)) ** ord, axis, keepdims=keepdims), ord)
 
 
 def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: float | str = 2) -> Array:
@@ -147,7 +152,9 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
 
 @functools.partial(jit, inline=True, static_argnames=("axis", "keepdims", "ord"))
 def _of_vectors(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
-    return _vector_norm(check_one("vector_norm", x), ord, axis, keepdims)
+    x = check_one("vector_norm", x)
+    result = _vector_norm(widen(x), ord, axis, keepdims)
+    return round_to(result, type_of(x).dtype) if is_kind(x, "f") else result
 
 
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "fro") -> Array:

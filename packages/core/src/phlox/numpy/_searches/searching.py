@@ -14,7 +14,7 @@ from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic, surely_at_least, value_of
 from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.integers import unheld
-from ..._operands.promotion import promote_dtypes, to_dtype
+from ..._operands.promotion import promote_dtypes, round_to, to_dtype, widen
 from ..._ops.elementwise import logic
 from ..._trace.trace import Tracer
 from ...typing import Array, ArrayLike
@@ -237,4 +237,6 @@ def bincount(
         if type_of(weights).shape != type_of(x).shape:
             raise ShapeError(f"bincount: {type_of(weights).short} as weights of {type_of(x).short}")
     # Negative numbers count as 0, as in JAX: a compiled program cannot raise.
-    return At(zeros((length,), type_of(weights).dtype))[maximum(x, 0)].add(weights, mode="drop")
+    dtype, weights = type_of(weights).dtype, widen(weights)
+    counts = At(zeros((length,), type_of(weights).dtype))[maximum(x, 0)].add(weights, mode="drop")
+    return round_to(counts, dtype)

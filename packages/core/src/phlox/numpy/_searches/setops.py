@@ -81,10 +81,10 @@ def setdiff1d(
     return _masked_elements("setdiff1d", a, mask & logical_not(isin(a, b)), size, fill)[0]
 
 
-def _distinct_of_both(a: Any, b: Any, size: int | None) -> tuple[Any, Any]:
-    """`distinct` of the elements of two arrays of one dtype, strongly typed if there is a `size`, as in JAX."""
-    both = concatenate([ravel(a), ravel(b)])
-    return distinct(both if size is None else to_dtype(both, type_of(both).dtype))
+def _operands(function: str, a: Any, b: Any, size: int | None) -> list[Any]:
+    """The two arrays as vectors of one dtype, strongly typed if there is a `size`, as in JAX."""
+    vectors = [ravel(x) for x in promote_dtypes(*check(function, a, b))]
+    return vectors if size is None else [to_dtype(x, type_of(x).dtype) for x in vectors]
 
 
 @composed
@@ -109,10 +109,10 @@ def setxor1d(
     >>> jnp.setxor1d(jnp.array([3, 1, 2]), jnp.array([1, 5]))
     Array([2, 3, 5], dtype=int32)
     """
-    a, b = promote_dtypes(*check("setxor1d", ar1, ar2))
-    # Distinct elements of both arrays together: those that `isin` finds in both are left out below.
-    both, mask = _distinct_of_both(a, b, size)
-    return _masked_elements("setxor1d", both, mask & logical_not(isin(both, a) & isin(both, b)), size, fill_value)[0]
+    (a, in_a), (b, in_b) = map(distinct, _operands("setxor1d", ar1, ar2, size))
+    both, mask = concatenate([a, b]), concatenate([in_a & logical_not(isin(a, b)), in_b & logical_not(isin(b, a))])
+    order = argsort(both)
+    return _masked_elements("setxor1d", take(both, order), take(mask, order), size, fill_value)[0]
 
 
 def _first(x: Any, values: Any, missing: Any) -> Any:
@@ -145,8 +145,7 @@ def intersect1d(
     >>> jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([1, 3, 7]))
     Array([1, 3], dtype=int32)
     """
-    a, b = promote_dtypes(*check("intersect1d", ar1, ar2))
-    a, b = ravel(a), ravel(b)
-    both, mask = _distinct_of_both(a, b, size)
+    a, b = _operands("intersect1d", ar1, ar2, size)
+    both, mask = distinct(concatenate([a, b]))
     common, missing = _masked_elements("intersect1d", both, mask & isin(both, a) & isin(both, b), size, fill_value)
     return (common, _first(a, common, missing), _first(b, common, missing)) if return_indices else common

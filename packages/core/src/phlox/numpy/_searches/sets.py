@@ -68,6 +68,9 @@ def _grouped(rows: Any, equal_nan: bool, ordered: bool = True) -> tuple[Any, Any
     """
     n, width = type_of(rows).shape
     order = None
+    if equal_nan and is_kind(rows, "c"):
+        # Sorted by their real parts, numbers whose imaginary part is nan would not be next to each other.
+        rows = select_elements(isnan(rows), to_dtype(np.nan, type_of(rows).dtype), rows)
     if width == 1 and not ordered:
         # Without a need for the permutation the values are sorted alone.
         rows = sort(rows, 0)
@@ -90,11 +93,11 @@ def _grouped(rows: Any, equal_nan: bool, ordered: bool = True) -> tuple[Any, Any
 
 
 def distinct(x: Any) -> tuple[Any, Any]:
-    """(sorted elements, mask of the first of equal elements); every nan is a different value."""
+    """(sorted elements, mask of the first of equal elements); all nan are one value."""
     x = ravel(x)
     if not type_of(x).shape[0]:
         return x, np.zeros(0, bool)
-    rows, begins, _ = _grouped(x[:, None], equal_nan=False, ordered=False)
+    rows, begins, _ = _grouped(x[:, None], equal_nan=True, ordered=False)
     return rows[:, 0], begins
 
 

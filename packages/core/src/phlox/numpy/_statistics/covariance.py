@@ -11,7 +11,7 @@ from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, ObservationsError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
-from ..._operands.promotion import promote_inexact
+from ..._operands.promotion import common_dtype, promote_inexact, round_to, widen
 from ..._ops.elementwise.arithmetic import complex_
 from ...typing import Array, ArrayLike, DTypeLike
 from .._creation.fill import full, zeros
@@ -80,20 +80,14 @@ def cov(
     Array([[2., 4.],
            [4., 8.]], dtype=float32)
     """
-    return _covariances("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+    x = _observations("cov", m, y, rowvar, dtype)
+    extra = () if aweights is None or dtype is not None else check("cov", aweights)
+    result, _ = common_dtype(x, *extra)
+    return round_to(_covariances(widen(x), bias, ddof, fweights, aweights, dtype), result)
 
 
-def _covariances(
-    function: str,
-    m: Any,
-    y: Any,
-    rowvar: bool,
-    bias: bool = False,
-    ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    dtype: Any = None,
-) -> Any:
+def _observations(function: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
+    """All variables as rows of a matrix."""
     arrays = check(function, m) if y is None else check(function, m, y)
     arrays = promote_inexact(*arrays)
     if dtype is not None:
@@ -106,12 +100,17 @@ def _covariances(
         arrays = [astype(x, dtype) for x in arrays]
     # A `y` of one row is one variable, whatever `rowvar` is.
     rows = [_variables(function, x, rowvar or (i > 0 and type_of(x).shape[:1] == (1,))) for i, x in enumerate(arrays)]
-    if type_of(rows[0]).shape[0] == 0:
+    return rows[0] if len(rows) == 1 or type_of(rows[0]).shape[0] == 0 else concatenate(rows)
+
+
+def _covariances(
+    x: Any, bias: bool = False, ddof: int | None = None, fweights: Any = None, aweights: Any = None, dtype: Any = None
+) -> Any:
+    variables, count = type_of(x).shape
+    if variables == 0:
         return zeros((0, 0))
-    x = rows[0] if len(rows) == 1 else concatenate(rows)
     if ddof is None:
         ddof = 0 if bias else 1
-    variables, count = type_of(x).shape
     if count == 0:
         return full(() if variables == 1 else (variables, variables), np.nan, type_of(x).dtype)
     weights = None
@@ -121,10 +120,10 @@ def _covariances(
             raise DtypeError(f"cov: fweights must be integers, got {type_of(weights).short}", instead="aweights=...")
         weights = abs(weights)
     if aweights is not None:
-        extra = abs(_one_each("aweights", aweights, count))
+        extra = widen(abs(_one_each("aweights", aweights, count)))
         weights = extra if weights is None else multiply(weights, extra)
     if dtype is not None and weights is not None:
-        weights = astype(weights, dtype)
+        weights = astype(weights, type_of(x).dtype)
     middle, total = average(x, 1, weights, True)
     total = total[0]
     if weights is None:
@@ -165,7 +164,12 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     Array([[1., 1.],
            [1., 1.]], dtype=float32)
     """
-    c = _covariances("corrcoef", x, y, rowvar, dtype=dtype)
+    x = _observations("corrcoef", x, y, rowvar, dtype)
+    return round_to(_correlations(_covariances(widen(x))), type_of(x).dtype)
+
+
+def _correlations(c: Any) -> Any:
+    """The correlations of variables with these covariances."""
     if not type_of(c).shape:
         # A correlation of 1, or nan if the variance is 0
         return divide(c, c)

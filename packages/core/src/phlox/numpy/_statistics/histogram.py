@@ -12,7 +12,7 @@ from ..._api.devices.out_sharding import OutSharding, lay_out
 from ..._base.errors import OptionError, ShapeError
 from ..._base.strictness import composed
 from ..._operands.checks import check, check_one, integer, sequence, type_of
-from ..._operands.promotion import promote_inexact, to_dtype
+from ..._operands.promotion import promote_inexact, round_to, to_dtype, widen
 from ..._ops.structure.shape import as_array_or_tracer
 from ...typing import Array, ArrayLike
 from .._creation.fill import linspace, zeros
@@ -114,10 +114,11 @@ def histogram(
     # Bin 0 counts elements less than the first edge; those greater than the last edge are out of bounds, and dropped.
     # The last bin includes its right edge, as in NumPy.
     where = select_elements(equal(flat, edges[last]), np.int32(last), searchsorted(edges, flat, "right"))
+    dtype, counted = type_of(counted).dtype, widen(counted)
     counts = At(zeros((last + 1,), type_of(counted).dtype))[where].add(counted, mode="drop")[1:]
     if density:
-        counts = divide(divide(counts, edges[1:] - edges[:-1]), r.sum(counts))
-    return lay_out("histogram", counts, out_sharding), edges
+        counts = divide(divide(counts, widen(edges[1:] - edges[:-1])), r.sum(counts))
+    return lay_out("histogram", round_to(counts, dtype), out_sharding), edges
 
 
 @composed

@@ -14,7 +14,7 @@ from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import canonical_axes, check, check_one, hashable, refuse_out, type_of
-from ..._operands.promotion import promote_inexact, to_dtype
+from ..._operands.promotion import promote_inexact, round_to, summing_dtype, to_dtype, widen
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.structure.numbers import scalar_of
 from ..._ops.structure.shape import reshape, transpose
@@ -23,7 +23,7 @@ from .._elementwise.binary import divide, multiply, subtract
 from .._elementwise.choose import where as select_elements
 from .._elementwise.unary import is_kind
 from .._manipulation.broadcasting import broadcast_to
-from .reductions import STATIC_OPTIONS, Axis, apply_mask, sum, sum_as, summing_dtype
+from .reductions import STATIC_OPTIONS, Axis, apply_mask, sum, sum_as
 
 
 def _count(a: Any, axes: tuple[int, ...], mask: Any, dtype: Any, keepdims: bool) -> Any:
@@ -109,10 +109,14 @@ def _var(
     real = type_of(squares).dtype
     freedom = e.sub(_count(a, axes, where, real, keepdims), to_dtype(ddof, real))
     quotient = e.div(sum_as(squares, axes, real, keepdims, where=where), freedom)
+    if not root:
+        quotient = to_dtype(quotient, dtype)
     # No more observations than `ddof`: nan, where the quotient may be infinite or negative.
-    nothing = to_dtype(np.nan, dtype) if dtypes.is_inexact(dtype) else np.nan
-    quotient = select_elements(logic.gt(freedom, to_dtype(0, real)), to_dtype(quotient, dtype), nothing)
-    return e.sqrt(quotient) if root else quotient
+    inexact = type_of(quotient).dtype
+    nothing = to_dtype(np.nan, inexact) if dtypes.is_inexact(inexact) else np.nan
+    quotient = select_elements(logic.gt(freedom, to_dtype(0, real)), quotient, nothing)
+    # The variance of float16 may be out of the range of its root.
+    return to_dtype(e.sqrt(quotient), dtype) if root else quotient
 
 
 def _variance_dtypes(function: str, aval: Any, dtype: Any) -> tuple[Any, Any]:
@@ -265,12 +269,10 @@ def _average(a: Any, weights: Any, axis: Any, returned: bool, keepdims: bool) ->
         if type_of(weights).shape != type_of(a).shape:
             weights = weights_along("average", a, weights, axis, axes)
         dtype = type_of(a).dtype
-        if summing_dtype(dtype) != dtype:
-            a, weights = (to_dtype(x, summing_dtype(dtype)) for x in (a, weights))
+        a, weights = widen(a), widen(weights)
         total = sum(weights, axes, keepdims=keepdims)
-        out = divide(sum(multiply(a, weights), axes, keepdims=keepdims), total)
-        if type_of(out).dtype != dtype:
-            out, total = to_dtype(out, dtype), to_dtype(total, dtype)
+        out = round_to(divide(sum(multiply(a, weights), axes, keepdims=keepdims), total), dtype)
+        total = round_to(total, dtype)
     return (out, broadcast_to(total, type_of(out).shape)) if returned else out
 
 

@@ -15,7 +15,7 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._ir import dtypes
 from ..._operands.checks import check_one, refuse_out, type_of
-from ..._operands.promotion import to_dtype
+from ..._operands.promotion import summing_dtype, to_dtype
 from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.binary import divide, logical_and
 from .._elementwise.choose import where as select_elements
@@ -182,7 +182,7 @@ def nanmean(
     if not is_kind(a, "fc"):
         return moments.mean(a, axis, dtype, None, keepdims, where=where)
     out_dtype = type_of(a).dtype if dtype is None else dtypes.user_dtype(dtype, "nanmean")
-    computed = r.summing_dtype(out_dtype) if dtype is None else out_dtype
+    computed = summing_dtype(out_dtype) if dtype is None else out_dtype
     total = nansum(a, axis, computed, keepdims=keepdims, where=where)
     return to_dtype(divide(total, _counted(a, axis, keepdims, where, computed)), out_dtype)
 

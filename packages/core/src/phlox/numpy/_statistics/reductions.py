@@ -16,7 +16,7 @@ from ..._base.wrapping import renamed
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, hashable, refuse_out, type_of
 from ..._operands.integer_overflow import check_range
-from ..._operands.promotion import to_dtype
+from ..._operands.promotion import summing_dtype, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.reductions import reduce as ops, running
 from ..._ops.structure.shape import broadcast_in_dim
@@ -63,11 +63,6 @@ def accumulator(dtype: Any) -> Any:
     kind = dtypes.kind(dtype)
     default = dtypes.canonical(dtypes.uint64 if kind == "u" else dtypes.int64)
     return default if kind == "b" or (kind in "iu" and dtypes.bits(dtype) < dtypes.bits(default)) else dtype
-
-
-def summing_dtype(dtype: Any) -> Any:
-    """The dtype in which to sum: float32 for shorter floats, to keep precision. Some of these do not even hold 0."""
-    return dtypes.float32 if dtypes.kind(dtype) == "f" and dtypes.bits(dtype) < 32 else dtype
 
 
 def _total(

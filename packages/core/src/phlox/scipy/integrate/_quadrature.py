@@ -17,7 +17,7 @@ from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._base.strictness import lenient, users
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
-from ..._operands.promotion import promote_inexact
+from ..._operands.promotion import common_dtype, promote_inexact, round_to, widen
 from ...typing import Array, ArrayLike
 
 # fmt: off
@@ -191,7 +191,9 @@ def cumulative_trapezoid(
                 shapes=[type_of(at).shape, type_of(last).shape],
             )
         widths = jnp.diff(at)
-    integral = jnp.cumsum(0.5 * widths * (last[..., 1:] + last[..., :-1]), axis=-1)
+    dtype, _ = common_dtype(last, widths)
+    last, widths = widen(last), widen(widths)
+    integral = round_to(jnp.cumsum(0.5 * widths * (last[..., 1:] + last[..., :-1]), axis=-1), dtype)
     if initial is not None:
         first = jnp.full_like(integral, initial, shape=(*type_of(integral).shape[:-1], 1))
         integral = jnp.concatenate([first, integral], axis=-1)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ... import numpy as jnp
+from ... import lax, numpy as jnp
 from ..._api.derivatives.grad import value_and_grad
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
@@ -68,8 +68,8 @@ def minimize(
     The methods of JAX, 'BFGS' and 'l-bfgs-experimental-do-not-rely-on-this', run on the device. 'L-BFGS-B' and
     'Nelder-Mead' are SciPy's own, which take bounds: SciPy chooses the points on the host, and the program evaluates
     `fun` there; `vmap` runs one search after the other. `x` has derivatives with respect to all that `fun` depends on,
-    and to the bounds, by the implicit function theorem, at the cost of a dense Hessian (complex `x`: none in reverse
-    mode), and so have `fun` and `jac`; the other results have none.
+    and to the bounds, by the implicit function theorem, at the cost of a dense Hessian, and so have `fun` and `jac`;
+    the other results have none.
 
     Args:
       fun: function ``fun(x, *args)`` with a real scalar result, which can be differentiated.
@@ -157,13 +157,18 @@ def minimize(
 
 
 def _iterated(method: Callable[[Any], Iteration], f: Objective, x0: Any) -> tuple[Any, Iteration]:
-    """(x, the last iteration) of a method of JAX; a real x has derivatives."""
+    """(x, the last iteration) of a method of JAX. `x` has derivatives, by its real and imaginary parts if complex."""
+    is_complex = dtypes.kind(type_of(x0).dtype) == "c"
 
-    def search(x0: Any) -> tuple[Any, Iteration]:
-        last = method(x0)
-        return last.x, last
+    def to_reals(x: Any) -> Any:
+        return jnp.concatenate([jnp.real(x), jnp.imag(x)]) if is_complex else x
 
-    result: tuple[Any, Iteration] = (
-        search(x0) if dtypes.kind(type_of(x0).dtype) == "c" else root(lambda x: f(x)[1], x0, search)
-    )
-    return result
+    def from_reals(parts: Any) -> Any:
+        return lax.complex(*jnp.split(parts, 2)) if is_complex else parts
+
+    def search(parts: Any) -> tuple[Any, Iteration]:
+        last = method(from_reals(parts))
+        return to_reals(last.x), last
+
+    parts, last = root(lambda parts: to_reals(f(from_reals(parts))[1]), to_reals(x0), search)
+    return from_reals(parts), last

@@ -14,7 +14,7 @@ from ..._api.jit.jit import jit
 from ..._base.errors import OptionError, UnsupportedError
 from ..._base.strictness import lenient
 from ..._operands.checks import canonical_axis, check_one, type_of
-from ..._operands.promotion import promote_inexact
+from ..._operands.promotion import promote_inexact, round_to, widen
 from ...typing import Array, ArrayLike
 
 
@@ -74,4 +74,4 @@ def detrend(
     ends = None if type == "constant" else tuple(map(int, np.unique(np.r_[0, bp, length])))
     if ends is not None and (ends[0] < 0 or ends[-1] > length):
         raise OptionError(f"detrend: bp={bp!r} for {length} points", instead="places between the first and the last")
-    return _detrended(data, axis=axis, ends=ends)
+    return round_to(_detrended(widen(data), axis=axis, ends=ends), type_of(data).dtype)

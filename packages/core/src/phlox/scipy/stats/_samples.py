@@ -13,7 +13,7 @@ from ..._base.errors import OptionError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import canonical_axis, check, check_one, type_of
-from ..._operands.promotion import promote_inexact
+from ..._operands.promotion import promote_inexact, round_to, widen
 from ...typing import Array, ArrayLike
 
 
@@ -179,13 +179,15 @@ def sem(
     0.75
     """
     (x,) = promote_inexact(*check("sem", a))
+    dtype = dtypes.real_part(type_of(x).dtype)
+    x = widen(x)
     _check_nan_policy("sem", nan_policy, "propagate", "omit")
     axis = None if axis is None else canonical_axis(axis, type_of(x).ndim, "sem")
     if nan_policy == "propagate":
         size = type_of(x).size if axis is None else type_of(x).shape[axis]
         out = jnp.std(x, axis, ddof=ddof, keepdims=keepdims)
         root = jnp.sqrt(size.as_value()) if is_symbolic(size) else np.sqrt(size)
-        return out / root.astype(type_of(out).dtype)
+        return round_to(out / root.astype(type_of(out).dtype), dtype)
     number = jnp.sum(~jnp.isnan(x), axis, keepdims=keepdims)
     out = jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims)
-    return out / jnp.sqrt(number).astype(type_of(out).dtype)
+    return round_to(out / jnp.sqrt(number).astype(type_of(out).dtype), dtype)
