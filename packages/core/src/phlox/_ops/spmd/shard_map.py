@@ -280,10 +280,10 @@ def _shard_map_lower(
         outs.append((TOKEN, token_sharding))
 
     def body(g: Function, *parts: Value) -> list[Value]:
-        if in_order:
-            *parts, g.token = parts
-        results = lower_jaxpr(g, jaxpr.jaxpr, parts)
-        return [*results, g.order()] if in_order else results
+        if not in_order:
+            return lower_jaxpr(g, jaxpr.jaxpr, parts)
+        *inputs, g.token = parts
+        return [*lower_jaxpr(g, jaxpr.jaxpr, inputs), g.order()]
 
     results = manual_computation(f, mesh, manual, operands, outs, body)
     if in_order:

@@ -300,8 +300,9 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
         # The default of JAX is "clip", but with negative positions counted from the end.
         ind = select_elements(less(ind, 0), ind + count, ind) if mode is None else ind
         ind = clip(ind, 0, max(count - 1, 0))
-    values = _repeated(literal_of(v, type_of(a).dtype) if type(v) is int else v, type_of(ind).size)
-    return reshape(At(ravel(a))[ind].set(values, mode="drop"), shape)
+    values: Any = v
+    values = literal_of(values, type_of(a).dtype) if type(values) is int else values
+    return reshape(At(ravel(a))[ind].set(_repeated(values, type_of(ind).size), mode="drop"), shape)
 
 
 @docs_from(place)
