@@ -387,10 +387,9 @@ def _export(
     # A function with `sizes` (sized_jit.py) is traced for all sizes up to a bucket; its arguments are padded to that.
     trace = getattr(fun_jit, "_trace_for_export", None)
     # Before tracing, in which lengths of two scopes are only said to be different.
-    leaves = flatten((args, kwargs))[0]
-    scope_of([x for x in leaves if isinstance(x, ShapeDtypeStruct)])
+    scope_of([x for x in flatten((args, kwargs))[0] if isinstance(x, ShapeDtypeStruct)])
     traced = fun_jit.trace(*args, **kwargs) if trace is None else trace(*args, **kwargs)
-    shardings = shardings_of(traced, leaves)
+    shardings = shardings_of(traced)
     if shardings.devices > 1 or scope_of(traced.jaxpr.in_avals) is not None:
         return _export_polymorphic(traced, shardings, platforms, checks, is_padded or trace is not None)
     program, used = prune(_with_constants(traced.jaxpr))

@@ -7,7 +7,7 @@ devices for them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..._base.errors import DeviceError
 from ..._base.pytree import flatten
@@ -16,7 +16,6 @@ from ..._xla.device_assignment import assign_devices, concrete_sharding, mesh_of
 from ..._xla.mesh import AbstractMesh, Mesh
 from ..._xla.placement import is_committed, sharding_of
 from ..._xla.sharding import NamedSharding, Sharding
-from ..jit.programs import ShapeDtypeStruct
 from ..jit.stages import Traced
 
 
@@ -32,13 +31,12 @@ class Shardings(NamedTuple):
         return Shardings(self.devices, *(tuple(map(_abstract, part)) for part in self[1:]))
 
 
-def shardings_of(traced: Traced, leaves: Sequence[Any]) -> Shardings:
-    """Where the traced function would run for its arguments `leaves`, apart from arrays that it closes over."""
+def shardings_of(traced: Traced) -> Shardings:
+    """Where the traced function would run for its arguments, apart from arrays that it closes over."""
     placements = traced._call.placements
     results = [struct.sharding for struct in flatten(traced.out_info)[0]]
-    described = [x.sharding if isinstance(x, ShapeDtypeStruct) else None for x in leaves]
     required = [None if type(p) is ShapedArray else sharding_of(p) for p in placements]
-    arguments = [a or b for a, b in zip(described, required, strict=True)]
+    arguments = [a or b for a, b in zip(traced._described, required, strict=True)]
     meshes = {s.mesh if isinstance(s, NamedSharding) else None for s in (*arguments, *results) if s is not None}
     # Over an `AbstractMesh` alone no devices are needed: each call brings its own.
     if len(meshes) == 1 and isinstance(mesh := meshes.pop(), AbstractMesh):

@@ -490,7 +490,8 @@ class JitFunction:
         traced, stages = self._cached_trace(call), _stages()
         bound, out_shardings = self._placed(call).without_values(), self._options.out_shardings
         signature = stages.Signature(bound, self._donated(call), traced.out_tree, traced.out_avals, out_shardings)
-        return stages.Traced(signature, traced.closed, traced.consts, lambda: self._as_lowered(call))
+        described = [x.sharding if isinstance(x, ShapeDtypeStruct) else None for x in call.leaves]
+        return stages.Traced(signature, traced.closed, traced.consts, lambda: self._as_lowered(call), described)
 
     def _as_lowered(self, call: BoundCall) -> stages.Lowered:
         placed = self._placed(call)

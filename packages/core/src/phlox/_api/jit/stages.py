@@ -208,8 +208,17 @@ class Traced(Stage):
       fun_name: the name of the function.
     """
 
-    def __init__(self, call: Signature, closed: ClosedJaxpr, consts: list[Any], lower: Callable[[], Lowered]):
+    def __init__(
+        self,
+        call: Signature,
+        closed: ClosedJaxpr,
+        consts: list[Any],
+        lower: Callable[[], Lowered],
+        described: Sequence[Any],
+    ):
         super().__init__(call)
+        #: for each argument the sharding that its `ShapeDtypeStruct` has, or None
+        self._described = described
         count = len(consts)
         jaxpr = closed.jaxpr
         # Constants are the leading inputs of a trace, for caching. Users see them as constants, as in JAX.
