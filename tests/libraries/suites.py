@@ -64,7 +64,6 @@ SUITES = {
     "flax-linen": Suite("flax", ("tests/linen/*_test.py",)),
     "flax-nnx": Suite("flax", ("tests/nnx/*_test.py", "tests/nnx/test_*.py")),
     "flowjax": Suite("flowjax", ("tests/*test_*.py",)),
-    "gpjax": Suite("gpjax", ("tests/*test_*.py",)),
     "haiku": Suite("dm-haiku", ("haiku/*_test.py",)),
     "keras": Suite(
         "keras",
@@ -86,7 +85,6 @@ SUITES = {
     "interpax": Suite("interpax", ("tests/test_*.py",)),
     "jax-cfd": Suite("jax-cfd", ("jax_cfd/*_test.py",)),
     "jax-dataclasses": Suite("jax_dataclasses", ("tests/test_*.py",)),
-    "jax-md": Suite("jax-md", ("tests/*_test.py",)),
     "jmp": Suite("jmp", ("jmp/*_test.py",)),
     "jraph": Suite("jraph", ("jraph/_src/*_test.py", "jraph/experimental/*_test.py")),
     "mctx": Suite("mctx", ("mctx/*_test.py",)),
