@@ -22,6 +22,7 @@ from .extend.core import (
     unmapped_aval,
     valid_jaxtype,
 )
+from .lax._unstaged import known_primal
 from .numpy._indexing.refs import typeof as get_aval
 
 __all__ = [
@@ -48,7 +49,7 @@ __all__ = [
 
 
 def is_concrete(x: Any) -> bool:
-    """Whether `x` has a concrete value, that is, whether it is no tracer.
+    """Whether `x` has a concrete value: whether it is no tracer, or one of a derivative whose primal value is known.
 
     Args:
       x: any object.
@@ -61,7 +62,7 @@ def is_concrete(x: Any) -> bool:
     >>> is_concrete(1.0), seen
     (True, [False])
     """
-    return not isinstance(x, Tracer)
+    return not isinstance(known_primal(x), Tracer)
 
 
 publish(__name__)

@@ -59,6 +59,24 @@ def test_programs_made_by_hand_are_checked():
         core.check_jaxpr(core.Jaxpr([], [x], [y], []))
 
 
+def test_values_are_known_where_python_can_branch_on_them():
+    known = []
+
+    def f(x):
+        known.append(phlox.core.is_concrete(x))
+        return x * 2
+
+    for call in (
+        phlox.grad(f),
+        phlox.jit(f),
+        phlox.jit(phlox.grad(f)),
+        phlox.grad(phlox.grad(f)),
+        lambda x: phlox.vmap(f)(x[None]),
+    ):
+        call(phlox.numpy.ones(()))
+    assert known == [True, False, False, True, False]
+
+
 def test_all_primitives_are_instances_of_one_class():
     from phlox.extend.core import Primitive, primitives
 
