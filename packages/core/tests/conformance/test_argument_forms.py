@@ -83,6 +83,15 @@ def test_lengths_are_ints():
         assert type(x.size) is int
 
 
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "all", "mean", "std", "ptp", "average", "flip", "expand_dims"])
+def test_axes_are_arrays_in_a_tuple(name):
+    mine, theirs = (
+        getattr(m.numpy, name)(m.numpy.arange(24.0).reshape(2, 3, 4), axis=(m.numpy.array(0), np.int64(2)))
+        for m in (phlox, judge.jax)
+    )
+    judge.compare(mine, theirs)
+
+
 def test_a_shape_that_is_traced():
     """The error says what to do, as the mistake is the most common one under jit."""
     with pytest.raises(phlox.errors.ArgumentError, match=r"zeros: .* not known while the program is traced") as raised:

@@ -262,11 +262,13 @@ def canonical_axes(axis: Any, ndim: int, function: str = "") -> tuple[int, ...]:
 
 def hashable(axis: Any) -> Any:
     """A user's axis, or list or array of axes, in hashable form for cache keys."""
-    if axis is None or type(axis) is int or type(axis) is tuple:
+    if axis is None or type(axis) is int:
         return axis
+    if isinstance(axis, tuple | list | range):
+        return tuple([a if type(a) is int else hashable(a) for a in axis])
     _refuse_traced_axis(axis)
     value = axis.tolist() if hasattr(axis, "tolist") else axis
-    return tuple(value) if isinstance(value, list | range) else value
+    return tuple(value) if isinstance(value, list) else value
 
 
 def several(axis: Any) -> tuple[Any, ...]:
