@@ -44,6 +44,12 @@ def common_dtype(*args: Any) -> tuple[Any, bool]:
     return promote(tuple((a.dtype, a.weak_type) for a in map(type_of, args)))
 
 
+def warn_of_lost_part(old: Any, new: Any) -> None:
+    """The warning of NumPy where complex numbers become real ones."""
+    if dtypes.kind(old) == "c" and dtypes.kind(new) in "iuf":
+        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+
+
 def promote_dtypes(*args: Any) -> list[Array]:
     """The arguments converted to their common dtype."""
     if len(args) == 1:

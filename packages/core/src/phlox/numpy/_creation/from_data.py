@@ -20,7 +20,7 @@ from ..._ir.avals import is_masked, shaped, typeof_value
 from ..._ir.dimensions import SymbolicDim
 from ..._ir.promotion import promote
 from ..._operands.checks import array_like, check, check_one, integer, refuse_complex, type_of
-from ..._operands.promotion import to_dtype
+from ..._operands.promotion import to_dtype, warn_of_lost_part
 from ..._ops.structure import shape as ops
 from ..._ops.structure.numbers import literal_of
 from ..._trace.trace import Tracer, array_advice, not_an_array, recorder
@@ -152,7 +152,10 @@ _SEQUENCES = (list, tuple, range, collections.deque)
 def _convert(x: Any, dtype: Any) -> Any:
     aval = typeof_value(x)
     if isinstance(x, Array):
-        return to_dtype(x, dtype) if dtype is not None else x
+        if dtype is None:
+            return x
+        warn_of_lost_part(type_of(x).dtype, dtype)
+        return to_dtype(x, dtype)
     if aval is not None and not isinstance(x, np.ndarray) and not hasattr(x, "aval"):
         if dtype is None and aval.weak_type:
             return _on_device(_checked(x, aval.dtype), aval)
@@ -390,8 +393,8 @@ def astype(
     out_dtype = dtypes.user_dtype(float if dtype is None else dtype, "astype")
     if dtypes.kind(type_of(x).dtype) == "c" and dtypes.kind(out_dtype) in "iuf":
         warn(
-            "Casting from complex to real dtypes drops the imaginary part, and will raise a ValueError in JAX. Please "
-            "first use numpy.real or numpy.imag to take a part.",
+            "Casting from complex to real dtypes will soon raise a ValueError in JAX; here the imaginary part is lost. "
+            "Please first use numpy.real or numpy.imag to take a part.",
             DeprecationWarning,
         )
     if out_dtype == type_of(x).dtype and (dtypes.is_extended(out_dtype) or not (copy or type_of(x).weak_type)):

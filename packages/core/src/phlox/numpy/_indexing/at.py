@@ -14,10 +14,11 @@ from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from ..._base.source import warn
 from ..._ir import dtypes
-from ..._ir.avals import typeof_value
+from ..._ir.avals import ShapedArray, typeof_value
+from ..._ir.promotion import promote
 from ..._operands.checks import becomes_array, check, check_one, type_of
 from ..._operands.index_bounds import READ, WRITE
-from ..._operands.promotion import common_dtype, to_dtype
+from ..._operands.promotion import common_dtype, to_dtype, warn_of_lost_part
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure import scatter as ops
 from ..._ops.structure.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
@@ -327,6 +328,7 @@ class AtIndex:
             changed = AtIndex(part.read(x), part.rest)
             clip = GatherScatterMode.from_any(how.mode) is GatherScatterMode.CLIP
             return part.write(x, changed._write(kind, y, how), clip)
+        _warn_of_loss(kind, type_of(x), type_of(y))
         mask = self.index
         # The positions in a traced mask are not known, but writing one value needs none.
         if isinstance(mask, Tracer) and mask.aval.dtype == dtypes.bool_ and kind == "set":
@@ -344,6 +346,17 @@ class AtIndex:
             indices_are_sorted=single or how.sorted,
             unique_indices=single or how.unique,
         )
+
+
+def _warn_of_loss(kind: str, into: ShapedArray, update: ShapedArray) -> None:
+    """Warns, in words that programs filter for, where the dtype of an update is not that of the array."""
+    if update.dtype != into.dtype and promote(((update.dtype, update.weak_type), (into.dtype, False)))[0] != into.dtype:
+        warn(
+            "scatter inputs have incompatible types: cannot safely cast value from "
+            f"dtype={update.dtype} to dtype={into.dtype}: x.at[...].{kind}(y) converts y",
+            FutureWarning,
+        )
+        warn_of_lost_part(update.dtype, into.dtype)
 
 
 def _check_strategy(strategy: str, index: Any) -> None:
@@ -421,12 +434,6 @@ def _scatter(
     aval, update = type_of(x), type_of(y)
     # Computed in the promoted dtype and converted back, as in JAX: two additions of 0.5 add 1 to an integer.
     dtype, _ = common_dtype(x, y)
-    if dtype != aval.dtype and not update.weak_type:
-        warn(
-            f"scatter inputs have incompatible types: x.at[...].{kind}(y) cannot store {update.short} in {aval.short} "
-            "without loss and converts it",
-            FutureWarning,
-        )
     if dtype == dtypes.bool_ and kind in ("add", "subtract", "multiply"):
         raise DtypeError(f"x.at[...].{kind}(y) does not accept {aval.short}", instead="x.astype(int)")
     layout = layout_of(aval.shape, plan, dynamic)
