@@ -7,7 +7,6 @@ from . import numpy as jnp
 from ._base.errors import DtypeError, ShapeError
 from ._base.public_names import publish
 from ._base.pytree import PyTreeDef, flatten
-from ._ir import dtypes
 from ._ir.avals import ShapedArray
 from ._ir.promotion import promote
 from ._operands.promotion import to_dtype
@@ -79,9 +78,8 @@ class _Unravel:
         parts, start = [], 0
         for aval in self.avals:
             part = vector[start : start + aval.size].reshape(aval.shape)
-            # Real leaves were made complex by `ravel_pytree`: nothing is lost, and nobody warned.
-            part = part if dtypes.kind(aval.dtype) == "c" else jnp.real(part)
-            parts.append(to_dtype(part, aval.dtype) if self.is_mixed else part)
+            # Real leaves were made complex by `ravel_pytree`: what is dropped is zero.
+            parts.append(to_dtype(part, aval.dtype, warns=False) if self.is_mixed else part)
             start += aval.size
         return self.tree.unflatten(parts)
 

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import warnings
 
 import jax
 import numpy as np
@@ -195,7 +196,9 @@ def test_refused(words):
 
 #: what jax says that programs should no longer do
 DISCOURAGED = {
-    "Casting from complex to real dtypes": lambda n, m: n.array([1 + 2j]).astype("float32"),
+    "Casting from complex to real dtypes will soon raise a ValueError": lambda n, m: n.array([1 + 2j]).astype(
+        "float32"
+    ),
     "shape requires ndarray or scalar arguments": lambda n, m: n.shape([1, 2]),
     "size requires ndarray or scalar arguments": lambda n, m: n.size([1, 2]),
     "one_hot input should be integer-typed": lambda n, m: m.nn.one_hot(n.array([1.0]), 3),
@@ -208,6 +211,36 @@ def test_discouraged(words):
         with pytest.warns(DeprecationWarning, match=words) as caught:
             DISCOURAGED[words](library.numpy, library)
     assert [w.filename for w in caught] == [__file__]
+
+
+#: values of which a part is lost, which the array does not keep
+LOSSY = {
+    "number": lambda n, m: n.arange(3).at[0].set(1.5),
+    "number, added": lambda n, m: n.arange(3).at[0].add(1.5),
+    "weak array": lambda n, m: n.arange(3).at[0].set(n.asarray(1.5)),
+    "array of floats": lambda n, m: n.arange(3).at[:2].set(n.ones(2)),
+    "integer into bools": lambda n, m: n.zeros(3, bool).at[n.array([1])].set(2),
+    "small integers": lambda n, m: n.zeros(3, "int8").at[0].max(n.int32(300)),
+    "complex": lambda n, m: n.zeros(3).at[0].set(1j),
+    "numbers that fit": lambda n, m: (n.zeros(3, "int8").at[0].set(3), n.zeros(3, "float16").at[0].set(1.5)),
+    "ints into floats": lambda n, m: n.zeros(3, "float16").at[0].add(n.arange(3)[2]),
+    "conversion": lambda n, m: m.lax.convert_element_type(n.array([1j]), "float32"),
+    "conversion by asarray": lambda n, m: n.asarray(n.array([1j]), dtype="int32"),
+    "64 bits": lambda n, m: (n.zeros(3, "float64"), n.arange(3).astype("int64")),
+}
+
+
+@pytest.mark.parametrize("what", LOSSY)
+def test_lost_parts_are_announced_at_each_call(what):
+    """Programs filter these warnings by class and first words, and test suites turn them into errors."""
+    said = []
+    for library in (jax, phlox):
+        for _ in range(2):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                LOSSY[what](library.numpy, library)
+            said.append({(w.category, str(w.message)[:60]) for w in caught})
+    assert said[1:] == said[:-1]
 
 
 #: calls that are refused, and the words that name the function and the argument

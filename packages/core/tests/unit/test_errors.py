@@ -66,7 +66,7 @@ def test_unknown_dtypes():
 
 
 def test_sixty_four_bits_that_are_not_available_are_announced():
-    with pytest.warns(UserWarning, match="float64 is not available"):
+    with pytest.warns(UserWarning, match="Explicitly requested dtype float64 requested in zeros is not available"):
         assert jnp.zeros(3, "float64").dtype == np.float32
 
 

@@ -271,10 +271,12 @@ def user_dtype(dtype: Any, function: str = "") -> Dtype:
                 instead=f"{result.name}, or phlox.config.update('explicit_x64_dtypes', 'allow')",
                 dtype=requested,
             )
+        # The first words are those of JAX, for which programs filter.
         warn(
-            f"{function + ': ' if function else ''}dtype {requested.name} is not available and becomes {result.name}; "
-            "set phlox.config.update('enable_x64', True) or PHLOX_ENABLE_X64=1 to keep 64 bits, or "
-            "phlox.config.update('explicit_x64_dtypes', 'allow') to keep them where they are named",
+            f"Explicitly requested dtype {requested.name}{' requested in ' + function if function else ''} is not "
+            f"available, and will be truncated to dtype {result.name}. To enable more dtypes, set "
+            "phlox.config.update('enable_x64', True) or PHLOX_ENABLE_X64=1, or phlox.config.update("
+            "'explicit_x64_dtypes', 'allow') for those that are named",
             UserWarning,
         )
     return result

@@ -27,12 +27,16 @@ from .checks import checked, type_of
 _PYTHON = {"i": int, "f": float, "c": complex, "b": bool}
 
 
-def to_dtype(x: Any, dtype: Any, weak: bool = False) -> Array:
-    """`x` with this dtype and weak type. Numbers stay numbers, so that they become literals in programs."""
+def to_dtype(x: Any, dtype: Any, weak: bool = False, *, warns: bool = True) -> Array:
+    """`x` with this dtype and weak type. Numbers stay numbers, so that they become literals in programs.
+
+    Warns of imaginary parts that are lost, where the user is not told otherwise.
+    """
     aval = type_of(x)
     if aval.dtype == dtype and aval.weak_type == weak:
         return x
-    warn_of_lost_parts(aval.dtype, dtype)
+    if warns:
+        warn_of_lost_parts(aval.dtype, dtype)
     # Converted here, a number costs no operation, and XLA sees a constant of the final dtype.
     if isinstance(x, np.generic | bool | int | float | complex) and not aval.shape:
         value = literal_of(x, dtype)

@@ -203,7 +203,10 @@ class ArrayOperators:
             raise _refused_assignment(index, value, sys._getframe(1).f_globals.get("__name__", ""))
 
         def __delitem__(self, index):
-            raise ArgumentError(_IMMUTABLE, instead="x = phlox.numpy.delete(x, index)")
+            raise ArgumentError(
+                f"{type(self).__name__!r} object doesn't support item deletion: arrays do not change in place",
+                instead="x = phlox.numpy.delete(x, index)",
+            )
 
 
 #: JAX's words, for which tests of libraries look

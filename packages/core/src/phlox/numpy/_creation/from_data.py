@@ -21,7 +21,6 @@ from ..._ir.dimensions import SymbolicDim
 from ..._ir.promotion import promote
 from ..._operands.checks import array_like, check, check_one, integer, refuse_complex, type_of
 from ..._operands.promotion import to_dtype, warn_of_lost_parts
-from ..._ops.elementwise.arithmetic import real
 from ..._ops.structure import shape as ops
 from ..._ops.structure.numbers import literal_of
 from ..._trace.trace import Tracer, array_advice, not_an_array, recorder
@@ -392,8 +391,8 @@ def astype(
     out_dtype = dtypes.user_dtype(float if dtype is None else dtype, "astype")
     if dtypes.kind(type_of(x).dtype) == "c" and dtypes.kind(out_dtype) in "iuf":
         warn(
-            "Casting from complex to real dtypes drops the imaginary part, and will raise a ValueError in JAX. Please "
-            "first use numpy.real or numpy.imag to take a part.",
+            "Casting from complex to real dtypes will soon raise a ValueError in JAX; here the imaginary part is lost. "
+            "Please first use numpy.real or numpy.imag to take a part.",
             DeprecationWarning,
         )
     if out_dtype == type_of(x).dtype and (dtypes.is_extended(out_dtype) or not (copy or type_of(x).weak_type)):
@@ -403,5 +402,4 @@ def astype(
 
 @jit(inline=True, static_argnames="dtype")
 def _astype(x: Any, dtype: Any) -> Any:
-    is_part = dtypes.kind(type_of(x).dtype) == "c" and dtypes.kind(dtype) in "iuf"
-    return to_dtype(real(x) if is_part else x, dtype)
+    return to_dtype(x, dtype, warns=False)

@@ -18,7 +18,7 @@ from ..._ir.avals import ShapedArray, typeof_value
 from ..._ir.promotion import promote
 from ..._operands.checks import becomes_array, check, check_one, type_of
 from ..._operands.index_bounds import READ, WRITE
-from ..._operands.promotion import common_dtype, to_dtype
+from ..._operands.promotion import common_dtype, to_dtype, warn_of_lost_parts
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure import scatter as ops
 from ..._ops.structure.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
@@ -348,6 +348,17 @@ class AtIndex:
         )
 
 
+def _warn_of_loss(kind: str, x: ShapedArray, y: ShapedArray) -> None:
+    """Warns, in words for which programs filter, where an array of type `x` does not hold elements of type `y`."""
+    if x.dtype != y.dtype and promote(((x.dtype, False), (y.dtype, y.weak_type)))[0] != x.dtype:
+        warn(
+            f"scatter inputs have incompatible types: cannot safely cast value from dtype={y.dtype} to dtype={x.dtype}"
+            f": x.at[...].{kind}(y) converts y; instead: y.astype(x.dtype), or an x of the dtype of y",
+            FutureWarning,
+        )
+        warn_of_lost_parts(y.dtype, x.dtype)
+
+
 def _check_strategy(strategy: str, index: Any) -> None:
     """Raises unless a strategy of `AtIndex.get` can read all parts of an index."""
     if strategy not in ("auto", "gather", "static_slice", "dynamic_slice"):
@@ -373,16 +384,6 @@ def _check_strategy(strategy: str, index: Any) -> None:
                 f"at.get: strategy={strategy!r} reads {kind}, got {part!r:.60} at position {i}",
                 instead="strategy='gather'",
             )
-
-
-def _warn_of_loss(kind: str, x: ShapedArray, y: ShapedArray) -> None:
-    """Warns where an array of type `x` cannot store elements of type `y`: they are converted to its dtype."""
-    if x.dtype != y.dtype and promote(((x.dtype, False), (y.dtype, y.weak_type)))[0] != x.dtype:
-        warn(
-            f"scatter inputs have incompatible types: x.at[...].{kind}(y) cannot store {y.short} in {x.short} without "
-            "loss and converts it; instead: y.astype(x.dtype), or an x of the dtype of y",
-            FutureWarning,
-        )
 
 
 def _get(x: Any, index: Any, **options: Any) -> Array:
@@ -415,7 +416,7 @@ def _set_where(x: Any, mask: Any, y: Any) -> Any:
             instead="phlox.numpy.where(mask, y, x) with a y of the shape of x",
         )
     out = where(reshape(mask, (*mask.shape, *(1,) * inner)), y, x)
-    return to_dtype(out, type_of(x).dtype, type_of(x).weak_type)
+    return to_dtype(out, type_of(x).dtype, type_of(x).weak_type, warns=False)
 
 
 @functools.partial(jit, inline=True, static_argnames=("kind", "plan", "mode", "indices_are_sorted", "unique_indices"))
@@ -455,4 +456,4 @@ def _scatter(
         unique_indices=unique_indices,
         mode=mode,
     )
-    return to_dtype(out, aval.dtype, aval.weak_type)
+    return to_dtype(out, aval.dtype, aval.weak_type, warns=False)  # see `_warn_of_loss`
