@@ -47,10 +47,7 @@ def to_dtype(x: Any, dtype: Any, weak: bool = False, *, warns: bool = True) -> A
 def warn_of_lost_parts(old: Any, new: Any) -> None:
     """Warns, as NumPy does, where numbers of the dtype `old` lose their imaginary part when they become `new`."""
     if dtypes.kind(old) == "c" and dtypes.kind(new) in "iuf":
-        warn(
-            "Casting complex values to real discards the imaginary part; instead: x.real, x.imag or numpy.abs(x)",
-            np.exceptions.ComplexWarning,
-        )
+        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
 
 
 def round_to(x: Any, dtype: Any) -> Any:
