@@ -225,13 +225,7 @@ def choice(
         staged_branches = {i: staged(function, roles[i], funs[i], tree, avals) for i in order}
     programs = [staged_branches[i] for i in range(len(funs))]
     first = programs[0]
-    for role, other in zip(roles[1:], programs[1:], strict=True):
-        what = (
-            f"{function} branch outputs must have the same pytree structure, but they differ: {role} ({other.name}) "
-            f"and {roles[0]} ({first.name}) return {other.typed_result()} and {first.typed_result()}"
-        )
-        instead = first.advice(roles[0], "a result") or other.advice(role, "a result")
-        pytree.check_same(first.out_tree, other.out_tree, what, instead)
+    _check_structures(function, programs, roles)
     _check_types(function, programs, roles)
     closed = [one.closed for one in programs]
     consts_of = [one.consts for one in programs]
@@ -315,6 +309,18 @@ def _one_type_advice(kind: type[Exception], *avals: Any) -> str:
     if kind is ShapeError:
         return "results of one shape in all branches, for example by jnp.broadcast_to"
     return "phlox.reshard or phlox.device_put of the results"
+
+
+def _check_structures(function: str, programs: Sequence[Staged], roles: Sequence[str]) -> None:
+    """Raises `TreeError` if results of branches have different structures."""
+    first = programs[0]
+    for role, other in zip(roles[1:], programs[1:], strict=True):
+        what = (
+            f"{function} branch outputs must have the same pytree structure, but they differ: {role} ({other.name}) "
+            f"and {roles[0]} ({first.name}) return {other.typed_result()} and {first.typed_result()}"
+        )
+        instead = first.advice(roles[0], "a result") or other.advice(role, "a result")
+        pytree.check_same(first.out_tree, other.out_tree, what, instead)
 
 
 def _check_types(function: str, programs: Sequence[Staged], roles: Sequence[str]) -> None:

@@ -483,8 +483,8 @@ def pull_back(
     index_of = {id(x): i for i, x in enumerate(leaves)}
     argument_indices = tuple(index_of.get(id(x)) for x in residuals)
     saved = set(argument_indices)
-    kept = [x if may_be_saved else NotSaveable() for x, may_be_saved in zip(leaves, saveable, strict=True)]
-    args_res = mirrored(in_tree, (x if i in saved else NotNeeded() for i, x in enumerate(kept)))
+    saveable_leaves = [x if may_be_saved else NotSaveable() for x, may_be_saved in zip(leaves, saveable, strict=True)]
+    args_res = mirrored(in_tree, (x if i in saved else NotNeeded() for i, x in enumerate(saveable_leaves)))
     opaque = [x for x, i in zip(residuals, argument_indices, strict=True) if i is None]
     pullback = Pullback(signature, jaxpr, argument_indices, list(args_res), opaque)
     return out, pullback, aux
