@@ -196,7 +196,8 @@ def _scan(
     unroll = unroll_count(unroll, steps, named.function)
     # Of no steps nobody knows the types of the results, except by tracing.
     if config.current().disable_jit and not is_symbolic(steps) and steps:
-        return run_scan(f, *tree.unflatten(leaves), steps, bool(reverse))
+        carry, rows = tree.unflatten(leaves)
+        return run_scan(f, carry, rows, steps, bool(reverse))
     row_avals = [typeof(x).without_axis(0) for x in leaves[count:]]
     avals, body = settle_carry(
         [typeof(x) for x in leaves[:count]],

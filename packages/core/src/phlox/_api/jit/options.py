@@ -147,7 +147,7 @@ def as_limit(max_traces: int | None) -> int | None:
 
 def as_overrides(options: CompilerOptions | None) -> Overrides:
     """Options of XLA in hashable form, effort levels as numbers."""
-    result = dict(options or {})
+    result: dict[str, Any] = dict(options or {})
     for name, value in result.items():
         if name in ("optimization_level", "memory_fitting_level") and isinstance(value, str | CompilerEffortLevel):
             try:
