@@ -331,6 +331,7 @@ jax.grad(show)(3.0)
 jax.jvp(show, (3.0,), (1.0,))
 jax.jit(jax.grad(show))(3.0)
 jax.grad(jax.grad(show))(3.0)
+jax.vmap(lambda x: print(x.val, x.batch_dim) or x, in_axes=1)(jnp.arange(4).reshape(2, 2))
 """
 
 
@@ -342,6 +343,8 @@ def test_tracers_are_printed_as_in_jax():
         "JVPTracer(primal=3.0, tangent=1.0)",
         "GradTracer(primal=JitTracer(~float32[]), typeof(tangent)=f32[])",
         "GradTracer(primal=GradTracer(primal=3.0, typeof(tangent)=f32[]), typeof(tangent)=f32[])",
+        "[[0 1]",
+        " [2 3]] 1",
     ]
 
 

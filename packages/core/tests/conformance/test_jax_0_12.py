@@ -176,6 +176,12 @@ def test_inline():
 
 def test_effort_levels():
     assert phlox.CompilerEffortLevel("O2").value == 29
+    for level in (phlox.CompilerEffortLevel.O1, "O1", 19):
+        options = {"optimization_level": level, "memory_fitting_level": level}
+        assert float(phlox.jit(lambda x: x + 47.0, compiler_options=options)(1.0)) == 48
+        assert float(phlox.jit(lambda x: x + 48.0).lower(1.0).compile(options)(1.0)) == 49
+    with pytest.raises(ValueError, match="'O9' is not a valid CompilerEffortLevel"):
+        phlox.jit(lambda x: x, compiler_options={"optimization_level": "O9"})(1.0)
 
 
 def test_types_like_an_array():

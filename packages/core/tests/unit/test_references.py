@@ -364,3 +364,15 @@ def test_references_let_go_of_their_values():
     del big
     gc.collect()
     assert count() == 1
+
+
+@pytest.mark.parametrize("transform", [phlox.grad, phlox.value_and_grad, phlox.jacfwd, phlox.jacrev, phlox.hessian])
+def test_what_cannot_be_differentiated_is_named_by_its_own_argument(transform):
+    def scaled(x, y):
+        return x * y["k"][0]
+
+    ref = phlox.new_ref(jnp.ones(3))
+    with pytest.raises(TypeError, match=r"respect to a Ref-typed argument, y\['k'\]\[0\] of type Ref\{float32\[3\]\}"):
+        transform(scaled, argnums=1)(1.0, {"k": [ref]})
+    with pytest.raises(TypeError, match=r"at path y\['k'\]\[0\]: 'text'"):
+        transform(scaled, argnums=1)(1.0, {"k": ["text"]})

@@ -8,6 +8,7 @@ their values. Programs that catch errors print ``type(error).__name__``; traceba
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -84,6 +85,9 @@ def take_jax_names() -> None:
             cls.__module__ = "jax.numpy"
     for tracer_class, text in _TEXTS:
         tracer_class.__repr__ = text  # type: ignore[assignment]
+    # A tutorial of jax, and interpreters that users wrote, look at the batch.
+    for name, of in (("val", "value"), ("batch_dim", "dim")):
+        setattr(BatchTracer, name, property(operator.attrgetter(of)))
     # Programs print and compare the messages of `checkify`, in which jax has no source lines.
     JaxException.place = lambda self: ""  # type: ignore[method-assign]
     of_jax = _ERRORS.split()

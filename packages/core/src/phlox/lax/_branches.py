@@ -312,7 +312,7 @@ def _one_type_advice(kind: type[Exception], *avals: Any) -> str:
 
 
 def _check_structures(function: str, programs: Sequence[Staged], roles: Sequence[str]) -> None:
-    """Raises unless the results of all branches have the same structure."""
+    """Raises `TreeError` if results of branches have different structures."""
     first = programs[0]
     for role, other in zip(roles[1:], programs[1:], strict=True):
         what = (

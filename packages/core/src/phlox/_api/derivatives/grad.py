@@ -20,6 +20,7 @@ from ..._ops.elementwise.logic import eq
 from ..._ops.structure.iota import iota
 from ..._ops.structure.numbers import keep_dtype
 from ..._ops.structure.shape import convert_array, reshape
+from ..._trace.refs import Ref
 from ..._trace.trace import recorder, typeof
 from ..._transform.array_operations import Zero, instantiate
 from ..batching.vmap import vmap
@@ -70,13 +71,28 @@ def _names(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any]) -> li
 
 
 def _check_inputs(
-    function: str, names: Callable[[], Sequence[str]], chosen: Any, holomorphic: bool, allow_int: bool
+    function: str,
+    fun: Callable[..., Any],
+    names: Callable[[], Sequence[str]],
+    chosen: Any,
+    holomorphic: bool,
+    allow_int: bool,
 ) -> None:
-    """Raises if an argument has a dtype that cannot be differentiated. `names` is called only for error messages."""
+    """Raises for an argument that is no array, and for one of a dtype that cannot be differentiated.
+
+    `names` is called only for error messages.
+    """
     for i, x in enumerate(pytree.tree_leaves(chosen)):
         aval = typeof_value(x)
+        if isinstance(x, Ref):
+            raise DerivativeError(
+                f"{function} cannot differentiate with respect to a Ref-typed argument, {names()[i]} of type "
+                f"{x.aval}: its gradient is accumulated into a reference",
+                instead="vjp, and with_refs of the function that it returns; or other argnums",
+                argument=names()[i],
+            )
         if aval is None:
-            continue  # reported where arguments are checked
+            raise arguments.no_argument(function, fun, names()[i], x)
         kind = dtypes.kind(aval.dtype)
         if holomorphic and kind != "c":
             raise DerivativeError(
@@ -166,7 +182,7 @@ def _value_and_grad(
     @user_call
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _choose(fun, argnums, args, kwargs)
-        _check_inputs(function, lambda: _names(fun, argnums, args), chosen, holomorphic, allow_int)
+        _check_inputs(function, fun, lambda: _names(fun, argnums, args), chosen, holomorphic, allow_int)
         out, pullback, aux = pull_back(partial, chosen, has_aux, function)
         if pullback.out_tree.num_nodes != 1 or len(out) != 1 or pullback.out_avals[0].shape:
             got, instead = _not_scalar(pullback, has_aux)
@@ -361,7 +377,7 @@ def _jacfwd(
     @user_call
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _choose(fun, argnums, args, kwargs)
-        _check_inputs(function, lambda: _names(fun, argnums, args), chosen, holomorphic, False)
+        _check_inputs(function, fun, lambda: _names(fun, argnums, args), chosen, holomorphic, False)
         leaves, tree = flatten(tuple(chosen))
         arguments.check_arrays(function, partial, chosen, {}, leaves)
         aux = Aux(None)
@@ -431,7 +447,7 @@ def _jacrev(
     @user_call
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _choose(fun, argnums, args, kwargs)
-        _check_inputs(function, lambda: _names(fun, argnums, args), chosen, holomorphic, allow_int)
+        _check_inputs(function, fun, lambda: _names(fun, argnums, args), chosen, holomorphic, allow_int)
         leaves, pullback, aux = pull_back(partial, chosen, has_aux, function)
         tree = pullback.out_tree
         if tree == tree_structure(None):

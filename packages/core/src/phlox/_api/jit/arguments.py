@@ -213,24 +213,27 @@ def check_arrays(
         avals[i] = None
     for i, aval in enumerate(avals):
         if aval is None:
-            name = leaf_names(fun, args, kwargs, absent)[i]
-            x = leaves[i]
-            if is_masked(x) or is_of_jax(x):
-                raise not_an_array(x, f"argument {name} of {fun_name(fun)}, given to {function},")
-            if _is_public(fun):
-                raise not_an_array(x, f"{fun_name(fun).lstrip('_')} takes arrays and numbers, and argument {name}")
-            # The text of a large array or model would hide the message.
-            text = repr(x)
-            text = text if len(text) <= 60 else text[:57] + "..."
-            raise ArgumentError(
-                f"Error interpreting argument to {fun_name(fun)}, given to {function}, as an abstract array. The "
-                f"problematic value is of type {type(x)} and was passed to the function at path {name}: {text} of type "
-                f"{type(x)} is not a valid JAX type" + _jax_array_hint(x),
-                instead=_instead(function, fun, name, x),
-                argument=name,
-                value=x,
-            )
+            raise no_argument(function, fun, leaf_names(fun, args, kwargs, absent)[i], leaves[i])
     return avals  # type: ignore[return-value]
+
+
+def no_argument(function: str, fun: Callable[..., Any], name: str, x: Any) -> ArgumentError:
+    """The error for the value `x` of the argument `name` of `fun`, which cannot be an array."""
+    if is_masked(x) or is_of_jax(x):
+        return not_an_array(x, f"argument {name} of {fun_name(fun)}, given to {function},")
+    if _is_public(fun):
+        return not_an_array(x, f"{fun_name(fun).lstrip('_')} takes arrays and numbers, and argument {name}")
+    # The text of a large array or model would hide the message.
+    text = repr(x)
+    text = text if len(text) <= 60 else text[:57] + "..."
+    return ArgumentError(
+        f"Error interpreting argument to {fun_name(fun)}, given to {function}, as an abstract array. The "
+        f"problematic value is of type {type(x)} and was passed to the function at path {name}: {text} of type "
+        f"{type(x)} is not a valid JAX type" + _jax_array_hint(x),
+        instead=_instead(function, fun, name, x),
+        argument=name,
+        value=x,
+    )
 
 
 def _is_public(fun: Callable[..., Any]) -> bool:

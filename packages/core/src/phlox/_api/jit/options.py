@@ -15,9 +15,10 @@ from ..._xla.cpu_emitter import Overrides
 from ..._xla.devices import Device, local_devices
 from ..._xla.sharding import Sharding
 from ..devices.meshes import named
+from .effort_level import CompilerEffortLevel
 from .inlining import Inline
 
-CompilerOptions = dict[str, str | bool | int | float]
+CompilerOptions = dict[str, str | bool | int | float | CompilerEffortLevel]
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -149,16 +150,25 @@ def as_limit(max_traces: int | None) -> int | None:
 
 
 def as_overrides(options: CompilerOptions | None) -> Overrides:
-    """Options of XLA in hashable form."""
-    for name, value in (options or {}).items():
-        if not isinstance(name, str) or not isinstance(value, str | bool | int | float):
+    """Options of XLA in hashable form, effort levels as numbers."""
+    result: dict[str, Any] = dict(options or {})
+    for name, value in result.items():
+        if name in ("optimization_level", "memory_fitting_level") and isinstance(value, str | CompilerEffortLevel):
+            try:
+                result[name] = CompilerEffortLevel(value).value
+            except ValueError as error:
+                names = ", ".join(map(repr, CompilerEffortLevel.__members__))
+                raise CompilerOptionError(
+                    f"compiler_options: {name}: {error}", instead=f"one of {names}", options=result
+                ) from None
+        elif not isinstance(name, str) or not isinstance(value, str | bool | int | float):
             raise CompilerOptionError(
                 f"compiler_options: {name!r} is {value!r} of type {type(value).__name__}",
                 instead="strings, bools and numbers, by the names of XLA's flags",
-                options=options,
+                options=result,
             )
     # Sorted, so that dicts in other orders are one cache key.
-    return tuple(sorted((options or {}).items()))
+    return tuple(sorted(result.items()))
 
 
 def as_device(device: Device | None, backend: str | None, in_shardings: Any, out_shardings: Any) -> Device | None:
