@@ -280,9 +280,10 @@ def _shard_map_lower(
         outs.append((TOKEN, token_sharding))
 
     def body(g: Function, *parts: Value) -> list[Value]:
+        values = list(parts)
         if in_order:
-            *parts, g.token = parts
-        results = lower_jaxpr(g, jaxpr.jaxpr, parts)
+            g.token = values.pop()
+        results = lower_jaxpr(g, jaxpr.jaxpr, values)
         return [*results, g.order()] if in_order else results
 
     results = manual_computation(f, mesh, manual, operands, outs, body)

@@ -181,7 +181,8 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[in
     many: Any = array_like(shift)
     if isinstance(many, list | tuple) and any(isinstance(n, ArrayBase) for n in many):
         (many,) = listed("roll", many)
-    if isinstance(many, ArrayBase):
+    is_array = isinstance(many, ArrayBase)
+    if is_array:
         count = broadcast_shapes(type_of(many).shape, (len(axes),))[-1]
         axes = axes * count if len(axes) == 1 else axes
         for i, by in zip(axes, unstack_rows(broadcast_to(many, (count,))), strict=True):
