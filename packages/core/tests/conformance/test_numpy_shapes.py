@@ -178,3 +178,10 @@ def test_order_in_memory(order):
     for a in (x, x.T, np.asfortranarray(x), x.transpose(1, 0, 2), x[:, ::2]):
         np.testing.assert_array_equal(phlox.numpy.ravel(a, order), a.ravel(order))
     np.testing.assert_array_equal(phlox.numpy.array(x).T.flatten(order), x.T.ravel())
+
+
+def test_roll_by_traced_numbers_in_a_sequence():
+    x = np.arange(12.0).reshape(3, 4)
+    both(lambda m: m.jit(lambda n: m.numpy.roll(x, (n, -1), (0, 1)))(2))
+    both(lambda m: m.jit(lambda n: m.numpy.roll(x, [n, n], 1))(3))
+    both(lambda m: m.vmap(lambda n: m.numpy.roll(x, (n, -n), (0, 1)))(np.arange(-2, 7)))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import judge
 import phlox
@@ -262,3 +263,21 @@ def test_derivatives_of_vonmises_by_its_concentration():
 def test_probabilities_of_python_numbers_inside_of_transformed_functions():
     bernoulli = phlox.scipy.stats.bernoulli
     assert phlox.jit(lambda: (bernoulli.cdf(1, 0.3), bernoulli.ppf(0.8, 0.3)))() == (1, 1)
+
+
+NARROW = {
+    "cauchy.logpdf": (300, 0, 1), "cauchy.pdf": (300, 0, 3), "t.logpdf": (3e4, 3, 0, 10), "t.pdf": (300, 2),
+    "logistic.cdf": (-12, 0, 1), "poisson.logpmf": (300, 290), "binom.logpmf": (150, 300, 0.5),
+    "nbinom.logpmf": (150, 300, 0.6), "chi2.logpdf": (3000, 2900), "norm.logcdf": (-200,), "norm.ppf": (0.3, 1, 3e4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_distributions_of_float16_are_computed_in_float32(name):
+    """jax has -inf and 0 by overflow, loses all digits of the logarithms, or refuses the dtype."""
+    family, function = name.split(".")
+    args = [np.float16(x) for x in NARROW[name]]
+    mine = getattr(getattr(phlox.scipy.stats, family), function)(*args)
+    exact = getattr(getattr(scipy.stats, family), function)(*map(float, args))
+    assert mine.dtype == np.float16
+    np.testing.assert_allclose(float(mine), exact, rtol=1e-3, atol=1e-7)

@@ -22,6 +22,7 @@ from ..._ops.structure.slicing import along
 from ..._trace.trace import ArrayBase, Tracer
 from ...typing import Array, ArrayLike, Shape
 from .._creation.fill import zeros
+from .._creation.from_data import listed
 from .._elementwise.binary import remainder, subtract
 from .._indexing.at import At
 from .._indexing.reading import take
@@ -178,6 +179,8 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[in
         return reshape(roll(ravel(a), shift, 0), type_of(a).shape)
     axes = several(axis)
     many: Any = array_like(shift)
+    if isinstance(many, list | tuple) and any(isinstance(n, ArrayBase) for n in many):
+        (many,) = listed("roll", many)
     is_array = isinstance(many, ArrayBase)
     if is_array:
         count = broadcast_shapes(type_of(many).shape, (len(axes),))[-1]

@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 from ... import numpy as jnp
 from ..._api.jit.jit import jit
 from ..._base import source
-from ..._operands.promotion import promoted_inexact
+from ..._operands.checks import type_of
+from ..._operands.promotion import promoted_inexact, round_to, widen
 from ...typing import Array, ArrayLike
 from ._logarithms import log_share
 
@@ -149,8 +150,8 @@ class Distribution(Generic[P]):
         self._formulas[name] = formula
         x, *others = _names(self._parameters)
 
-        def standardized(*arguments: Any) -> Any:
-            point, *values = promoted_inexact(f"{self._name}.{name}", *arguments)
+        def standardized(point: Any, *arguments: Any) -> Any:
+            values = list(arguments)
             if "scale" in others:
                 *values, loc, scale = values
                 # A scale that is not positive gives nan, as in SciPy.
@@ -168,8 +169,7 @@ class Distribution(Generic[P]):
     def _of_probability(
         self, name: str, parameters: Callable[..., Any], formula: Callable[..., Any], example: str, result: float
     ) -> Any:
-        def masked(*arguments: Any) -> Any:
-            q, *values = promoted_inexact(f"{self._name}.{name}", *arguments)
+        def masked(q: Any, *values: Any) -> Any:
             if "scale" in _names(parameters):
                 q = jnp.where((q >= 0) & (q <= 1) & (values[-1] > 0), q, jnp.nan)
             return formula(q, *values)
@@ -185,8 +185,13 @@ class Distribution(Generic[P]):
         example: str,
         result: float,
     ) -> Any:
-        """The public function."""
-        function: Any = _with_parameters(parameters, name, evaluate)
+        """The public function. Floats shorter than 32 bits are computed in float32."""
+
+        def rounded(*arguments: Any) -> Any:
+            operands = promoted_inexact(f"{self._name}.{name}", *arguments)
+            return round_to(evaluate(*map(widen, operands)), type_of(operands[0]).dtype)
+
+        function: Any = _with_parameters(parameters, name, rounded)
         function.__module__ = self._parameters.__module__
         x, *others = _names(parameters)
         own = self._entries.replace("`x`", f"`{x}`").replace("`k`", f"`{x}`")
