@@ -1,5 +1,6 @@
 """phlox.numpy, functions that make arrays: of numbers, lists, arrays; triangles, diagonals, grids, windows; r_ and c_."""
 
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 
@@ -264,3 +265,27 @@ def test_vander_without_columns():
     x = np.array([1, 2, 3], np.uint16)
     mine = phlox.numpy.vander(x, 0)
     assert (mine.shape, mine.dtype) == (np.vander(x, 0).shape, np.uint16)
+
+
+Z = np.array([1 + 2j], np.complex64)
+CONVERSIONS = {
+    "convert_element_type": lambda m: m.lax.convert_element_type(m.numpy.asarray(Z), "float32"),
+    "an array": lambda m: m.numpy.array(m.numpy.asarray(Z), dtype="float32"),
+    "a NumPy array": lambda m: m.numpy.asarray(Z, dtype="float32"),
+    "a scalar type": lambda m: m.numpy.int32(m.numpy.asarray(Z)),
+    "complex to complex": lambda m: m.numpy.asarray(Z, dtype="complex64"),
+    "astype": lambda m: m.numpy.asarray(Z).astype("float32"),
+    "the real part": lambda m: m.numpy.asarray(Z).real,
+    "at": lambda m: m.numpy.zeros(1).at[0].set(Z[0]),
+}
+
+
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_conversions_that_drop_imaginary_parts_warn(name):
+    def warnings_of(m):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            CONVERSIONS[name](m)
+        return [warning.category for warning in caught]
+
+    assert warnings_of(phlox) == warnings_of(jax)

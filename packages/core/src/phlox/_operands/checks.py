@@ -21,6 +21,7 @@ from .._base.errors import (
     TracerIntegerConversionError,
     UnsupportedError,
 )
+from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
 from .._ir.dimensions import as_length
@@ -119,6 +120,12 @@ def refuse_complex(function: str, x: Any, dtype: Any) -> None:
     """
     if type(x) is complex and dtypes.kind(dtype) not in "cbk":
         raise ArgumentError(f"{function}: {x!r} is no {dtype.name}", instead="its real part", value=x)
+
+
+def warn_of_lost_part(dtype: Any, new_dtype: Any) -> None:
+    """Warns, as JAX and NumPy do, if a conversion drops imaginary parts."""
+    if dtypes.kind(dtype) == "c" and dtypes.kind(new_dtype) not in "ck":
+        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
 
 
 def matrix_shape(function: str, m: Any) -> tuple[int, int]:

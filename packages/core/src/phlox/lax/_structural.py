@@ -8,7 +8,17 @@ from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._base.errors import ArgumentError
 from .._ir import dtypes
 from .._operands.broadcasting import insert_axes
-from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, integers, sequence, type_of
+from .._operands.checks import (
+    as_shape,
+    canonical_axis,
+    check,
+    check_one,
+    integer,
+    integers,
+    sequence,
+    type_of,
+    warn_of_lost_part,
+)
 from .._ops.structure import (
     iota as _iota,
     shape as ops,
@@ -39,6 +49,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     result_dtype = dtypes.user_dtype(new_dtype)
     # A conversion to the same dtype still removes a weak type.
     x = ops.as_array_or_tracer(wrapped_integer(check_one("convert_element_type", operand), result_dtype))
+    warn_of_lost_part(x.aval.dtype, result_dtype)
     return x if x.aval.dtype == result_dtype and not x.aval.weak_type else ops.convert_array(x, result_dtype, False)
 
 

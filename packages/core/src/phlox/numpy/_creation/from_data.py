@@ -19,7 +19,7 @@ from ..._ir import dtypes
 from ..._ir.avals import is_masked, shaped, typeof_value
 from ..._ir.dimensions import SymbolicDim
 from ..._ir.promotion import promote
-from ..._operands.checks import array_like, check, check_one, integer, refuse_complex, type_of
+from ..._operands.checks import array_like, check, check_one, integer, refuse_complex, type_of, warn_of_lost_part
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
 from ..._ops.structure.numbers import literal_of
@@ -152,7 +152,10 @@ _SEQUENCES = (list, tuple, range, collections.deque)
 def _convert(x: Any, dtype: Any) -> Any:
     aval = typeof_value(x)
     if isinstance(x, Array):
-        return to_dtype(x, dtype) if dtype is not None else x
+        if dtype is None:
+            return x
+        warn_of_lost_part(type_of(x).dtype, dtype)
+        return to_dtype(x, dtype)
     if aval is not None and not isinstance(x, np.ndarray) and not hasattr(x, "aval"):
         if dtype is None and aval.weak_type:
             return _on_device(_checked(x, aval.dtype), aval)
@@ -224,6 +227,7 @@ def _checked(x: Any, dtype: Any) -> np.ndarray:
     with np.errstate(all="ignore"):
         value = np.asarray(x)
         if value.dtype.kind == "c" and dtypes.kind(dtype) not in "cb":
+            warn_of_lost_part(value.dtype, dtype)
             value = value.real
         return value.astype(dtype, copy=False)
 

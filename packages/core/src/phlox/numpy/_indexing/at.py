@@ -15,7 +15,7 @@ from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
 from ..._base.source import warn
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
-from ..._operands.checks import becomes_array, check, check_one, type_of
+from ..._operands.checks import becomes_array, check, check_one, type_of, warn_of_lost_part
 from ..._operands.index_bounds import READ, WRITE
 from ..._operands.promotion import common_dtype, promote, to_dtype
 from ..._ops.elementwise import arithmetic as e
@@ -358,6 +358,7 @@ def _warn_of_loss(kind: str, x: Any, y: Any) -> None:
             "without loss and converts it",
             FutureWarning,
         )
+    warn_of_lost_part(update.dtype, aval.dtype)
 
 
 def _check_strategy(strategy: str, index: Any) -> None:
