@@ -1,5 +1,8 @@
 """phlox.numpy, functions that make arrays: of numbers, lists, arrays; triangles, diagonals, grids, windows; r_ and c_."""
 
+from decimal import Decimal
+from fractions import Fraction
+
 import jax
 import numpy as np
 import pytest
@@ -69,6 +72,12 @@ LISTS = [
     call(["1", None], dtype=float),
     call(["300"], dtype="uint8"),
     call(np.ones((2, 3))[:, ::2]),
+    call(Fraction(1, 2), dtype="float32"),
+    call(Decimal("2.7"), dtype="int32"),
+    call([[Fraction(1, 2)], [2]], dtype="float16"),
+    call([Decimal("1.5"), None], dtype="float32"),
+    call(Fraction(1, 2)),
+    call([Decimal("1.5")]),
 ]  # fmt: skip
 
 FILLED = [

@@ -176,6 +176,8 @@ def _convert(x: Any, dtype: Any) -> Any:
     if hasattr(x, "__dlpack__"):
         array = from_dlpack(x)
         return to_dtype(array, dtype) if dtype is not None else array
+    if dtype is not None and _is_number(x):
+        return _parse(x, dtype)
     try:
         view = np.asarray(memoryview(x))
         # NumPy reads bytes as numbers, for which `frombuffer` is the word.
@@ -187,6 +189,11 @@ def _convert(x: Any, dtype: Any) -> Any:
             instead=array_advice(x),
         ) from None
     return _convert(view, dtype)
+
+
+def _is_number(x: Any) -> bool:
+    """Whether an object of another library is a number, which NumPy reads if the dtype is given: a fraction."""
+    return hasattr(x, "__float__") or hasattr(x, "__complex__")
 
 
 def _parse(x: Any, dtype: Any) -> Any:
@@ -263,7 +270,8 @@ def _from_list(x: Any, dtype: Any) -> Any:
                 return _from_list(_plain(x), dtype)
             if any(hasattr(leaf, name) for name in _NUMPY_READS) or isinstance(leaf, _BUFFERS):
                 return _convert(stack([_convert(array_like(v), dtype) for v in x]), dtype)
-            if dtype is not None and isinstance(leaf, _TEXTS) and all(v is not None for v in leaves):
+            is_read = isinstance(leaf, _TEXTS) or _is_number(leaf)
+            if dtype is not None and is_read and all(v is not None for v in leaves):
                 return _parse(x, dtype)
             raise ArgumentError(
                 f"array: {leaf!r} of type {type(leaf).__name__} inside of a list is no number",
