@@ -133,7 +133,7 @@ def test_pmapped_functions_have_stages():
     x = jnp.ones((1, 3))
     assert f.trace(x).jaxpr.eqns[-1].primitive.name == "shard_map"
     lowered = f.lower(x)
-    assert "sdy.manual_computation" in lowered.as_text()
+    assert "sdy.mesh" in lowered.as_text()
     np.testing.assert_array_equal(lowered.compile()(x), f(x))
 
 

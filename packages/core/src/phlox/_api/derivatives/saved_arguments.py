@@ -62,32 +62,29 @@ def mirrored(tree: PyTreeDef, leaves: Iterator[Any]) -> Any:
     return dict(zip(keys, children, strict=True)) if kind is dict else tuple(children)
 
 
-def leaf_flags(function: str, option: str, prefix: Any, tree: PyTreeDef) -> list[bool]:
+def leaf_flags(function: str, where: str, prefix: Any, tree: PyTreeDef) -> list[bool]:
     """A bool for each leaf of `tree` from a tree of bools, in which a bool stands for all leaves below it.
 
-    Containers of the two trees correspond by their number of children, whatever their types are.
+    Containers of the two trees correspond by their number of children, whatever their types are. `where` is the name of
+    the option, or the path to a part of it.
 
     Raises:
       OptionError: something in `prefix` is neither a bool nor a container, or its containers do not correspond.
     """
-
-    def visit(prefix: Any, tree: PyTreeDef, where: str) -> list[bool]:
-        if isinstance(prefix, bool):
-            return [prefix] * tree.num_leaves
-        children, own = pytree.flatten(prefix, lambda x: x is not prefix)
-        if own.node_data() is None:
-            raise OptionError(f"{function}: {where} is {prefix!r:.60}", instead="a bool, or a tuple of bools")
-        parts = pytree.treedef_children(tree)
-        if tree.node_data() is None or len(parts) != len(children) or _keys_differ(own, tree):
-            raise OptionError(
-                f"{function}: {option} must be a tree prefix of the arguments, but {where} is {prefix!r:.60} for "
-                f"{pytree.describe(tree)}",
-                instead="one bool for all of it, or one for each child",
-            )
-        pairs = enumerate(zip(children, parts, strict=True))
-        return [flag for i, (child, part) in pairs for flag in visit(child, part, f"{where}[{i}]")]
-
-    return visit(prefix, tree, option)
+    if isinstance(prefix, bool):
+        return [prefix] * tree.num_leaves
+    children, own = pytree.flatten(prefix, lambda x: x is not prefix)
+    if own.node_data() is None:
+        raise OptionError(f"{function}: {where} is {prefix!r:.60}", instead="a bool, or a tuple of bools")
+    parts = pytree.treedef_children(tree)
+    if tree.node_data() is None or len(parts) != len(children) or _keys_differ(own, tree):
+        raise OptionError(
+            f"{function}: {where.partition('[')[0]} must be a tree prefix of the arguments, but {where} is "
+            f"{prefix!r:.60} for {pytree.describe(tree)}",
+            instead="one bool for all of it, or one for each child",
+        )
+    pairs = enumerate(zip(children, parts, strict=True))
+    return [flag for i, (child, part) in pairs for flag in leaf_flags(function, f"{where}[{i}]", child, part)]
 
 
 def _keys_differ(tree: PyTreeDef, other: PyTreeDef) -> bool:
