@@ -15,7 +15,7 @@ from ._base.errors import ConcretizationTypeError, DtypeError, OptionError
 from ._base.public_names import publish
 from ._ir.dtypes import highest, is_extended, lowest
 from ._operands.checks import check
-from ._operands.promotion import round_to, widen
+from ._operands.short_floats import round_to, widen
 from ._ops.structure.dimension_numbers import GatherScatterMode
 from ._trace.trace import Tracer
 from .typing import Array, ArrayLike

@@ -21,6 +21,7 @@ from .._base.errors import (
     TracerIntegerConversionError,
     UnsupportedError,
 )
+from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, is_masked, scalar_aval, typeof_value
 from .._ir.dimensions import as_length
@@ -141,6 +142,12 @@ def refuse_out(function: str, out: Any) -> None:
     """Raises for ``out=``, because arrays are immutable."""
     if out is not None:
         raise UnsupportedError(f"{function}: out={type(out).__name__} is not supported", instead=f"x = {function}(...)")
+
+
+def warn_of_lost_parts(old: Any, new: Any) -> None:
+    """Warns, as NumPy does, where numbers of the dtype `old` lose their imaginary part when they become `new`."""
+    if dtypes.kind(old) == "c" and dtypes.kind(new) in "iuf":
+        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
 
 
 def integer(function: str, name: str, value: Any) -> int:

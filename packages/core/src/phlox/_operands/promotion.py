@@ -22,7 +22,7 @@ from .._ops.structure.numbers import keep_dtype, literal_of
 from .._ops.structure.shape import broadcast_in_dim, convert_array
 from .._trace.trace import ArrayBase
 from ..typing import Array
-from .checks import checked, type_of
+from .checks import checked, type_of, warn_of_lost_parts
 
 _PYTHON = {"i": int, "f": float, "c": complex, "b": bool}
 
@@ -42,27 +42,6 @@ def to_dtype(x: Any, dtype: Any, weak: bool = False, *, warns: bool = True) -> A
         value = literal_of(x, dtype)
         return _PYTHON[dtypes.kind(dtype)](value) if weak else keep_dtype(value)
     return convert_array(x, dtype, weak)
-
-
-def warn_of_lost_parts(old: Any, new: Any) -> None:
-    """Warns, as NumPy does, where numbers of the dtype `old` lose their imaginary part when they become `new`."""
-    if dtypes.kind(old) == "c" and dtypes.kind(new) in "iuf":
-        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
-
-
-def round_to(x: Any, dtype: Any) -> Any:
-    """`x` in another floating dtype. One that has this dtype stays as it is, with its weak type."""
-    return x if type_of(x).dtype == dtype else to_dtype(x, dtype)
-
-
-def summing_dtype(dtype: Any) -> Any:
-    """The dtype in which to sum: float32 for shorter floats, to keep precision. Some of these do not even hold 0."""
-    return dtypes.float32 if dtypes.kind(dtype) == "f" and dtypes.bits(dtype) < 32 else dtype
-
-
-def widen(x: Any) -> Any:
-    """`x` in the dtype of its sums. Squares and sums of shorter floats may be beyond their range."""
-    return round_to(x, summing_dtype(type_of(x).dtype))
 
 
 def common_dtype(*args: Any) -> tuple[Any, bool]:

@@ -19,6 +19,7 @@ from .._ir.dtypes import ExtendedDtype
 from .._trace.trace import ArrayBase, Tracer, check_index, check_number, check_truth
 from . import memory, transfer
 from .array_exchange import Exchange
+from .array_text import MOST_PRINTED, array_text
 from .devices import Device, client
 from .import_guard import no_jax
 from .placement import (
@@ -142,10 +143,11 @@ class Array(ArrayBase, Exchange, metaclass=_ArrayType):
         return format(np.asarray(self)[()], spec) if self._has_numbers() else super().__format__(spec)
 
     def __str__(self) -> str:
-        return str(np.asarray(self)) if self._has_numbers() and self.nbytes < _MOST_PRINTED else repr(self)
+        return str(np.asarray(self)) if self._has_numbers() and self.nbytes < MOST_PRINTED else repr(self)
 
     def __repr__(self) -> str:
-        return _repr(self)
+        self._check_alive()
+        return array_text(self, physical(self))
 
     def _has_numbers(self) -> bool:
         """Whether the elements can be printed by NumPy; those of PRNG keys cannot."""
@@ -397,30 +399,3 @@ def _restore(value: np.ndarray, dtype: Any, weak_type: bool) -> Array:
         return put(value, shaped(value.shape[: value.ndim - len(dtype.element_shape)], dtype, weak_type))
     # The pickle may come from a process with `enable_x64`.
     return put(value, shaped(value.shape, dtypes.canonical(dtype), weak_type))
-
-
-#: Of larger arrays, in bytes, `repr` has the shape only: a device would send all elements for a line of text.
-_MOST_PRINTED = 1 << 20
-
-
-def _repr(array: Array) -> str:
-    """``Array([1., 2.], dtype=float32)``, as JAX prints it."""
-    aval = array.aval
-    tail = f"dtype={aval.dtype.name}" + (", weak_type=True)" if aval.weak_type else ")")
-    array._check_alive()
-    if not array._is_shown():
-        return f"Array(shape={aval.shape}, {tail[:-1]}, sharding={array.sharding})"
-    if isinstance(aval.dtype, ExtendedDtype):
-        return f"Array({aval.shape}, {tail} overlaying:\n{physical(array)}"
-    prefix = "Array("
-    if aval.size == 0:
-        body = f"[], shape={aval.shape}"
-    elif array.nbytes >= _MOST_PRINTED:
-        body = f"shape={aval.shape}"
-    else:
-        body = np.array2string(np.asarray(array), prefix=prefix, suffix=",", separator=", ")
-    # JAX's rule, to the character: programs print arrays, and tests compare what they print. A dtype that does not fit
-    # stays on its line, after as many blanks as NumPy would put before it on the next.
-    last = len(body) - body.rfind("\n") + 1
-    gap = " " if last + len(tail) + 1 <= int(np.get_printoptions()["linewidth"]) else " " * len(prefix)
-    return f"{prefix}{body},{gap}{tail}"

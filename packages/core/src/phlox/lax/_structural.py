@@ -8,8 +8,17 @@ from .._api.devices.out_sharding import OutSharding, takes_out_sharding
 from .._base.errors import ArgumentError
 from .._ir import dtypes
 from .._operands.broadcasting import insert_axes
-from .._operands.checks import as_shape, canonical_axis, check, check_one, integer, integers, sequence, type_of
-from .._operands.promotion import warn_of_lost_parts
+from .._operands.checks import (
+    as_shape,
+    canonical_axis,
+    check,
+    check_one,
+    integer,
+    integers,
+    sequence,
+    type_of,
+    warn_of_lost_parts,
+)
 from .._ops.structure import (
     iota as _iota,
     shape as ops,

@@ -12,7 +12,7 @@ from .._api.jit.jit import jit
 from .._base.docstrings import docs_from
 from .._ir import dtypes
 from .._operands.checks import check, check_one, type_of
-from .._operands.promotion import round_to
+from .._operands.short_floats import round_to
 from ..typing import Array, ArrayLike
 from ._functions import gated, logsumexp, prepared, relu6, softplus
 

@@ -19,7 +19,8 @@ from .._ir import dtypes
 from .._ir.avals import shaped
 from .._operands.checks import canonical_axes, canonical_axis, check, hashable, integer, type_of
 from .._operands.indices import from_front
-from .._operands.promotion import common_dtype, promote_inexact, promoted_inexact, round_to, to_dtype, widen
+from .._operands.promotion import common_dtype, promote_inexact, promoted_inexact, to_dtype
+from .._operands.short_floats import round_to, widen
 from .._ops.elementwise import arithmetic as e, logic
 from .._ops.elementwise.error_functions import erfc
 from .._ops.reductions.reduce import fast_max

@@ -11,7 +11,8 @@ import numpy as np
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, type_of
-from ..._operands.promotion import common_dtype, promote_dtypes, promote_inexact, round_to, to_dtype, widen
+from ..._operands.promotion import common_dtype, promote_dtypes, promote_inexact, to_dtype
+from ..._operands.short_floats import round_to, widen
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure.slicing import along
 from ...typing import Array, ArrayLike

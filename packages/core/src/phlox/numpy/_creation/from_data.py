@@ -19,8 +19,8 @@ from ..._ir import dtypes
 from ..._ir.avals import is_masked, shaped, typeof_value
 from ..._ir.dimensions import SymbolicDim
 from ..._ir.promotion import promote
-from ..._operands.checks import array_like, check, check_one, integer, refuse_complex, type_of
-from ..._operands.promotion import to_dtype, warn_of_lost_parts
+from ..._operands.checks import array_like, check, check_one, integer, refuse_complex, type_of, warn_of_lost_parts
+from ..._operands.promotion import to_dtype
 from ..._ops.structure import shape as ops
 from ..._ops.structure.numbers import literal_of
 from ..._trace.trace import Tracer, array_advice, not_an_array, recorder

@@ -16,9 +16,9 @@ from ..._base.source import warn
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, typeof_value
 from ..._ir.promotion import promote
-from ..._operands.checks import becomes_array, check, check_one, type_of
+from ..._operands.checks import becomes_array, check, check_one, type_of, warn_of_lost_parts
 from ..._operands.index_bounds import READ, WRITE
-from ..._operands.promotion import common_dtype, to_dtype, warn_of_lost_parts
+from ..._operands.promotion import common_dtype, to_dtype
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure import scatter as ops
 from ..._ops.structure.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers

@@ -11,7 +11,8 @@ from ..._api.jit.jit import jit
 from ..._base.errors import OptionError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axis, check_one, check_square, hashable, several, type_of
-from ..._operands.promotion import promote_inexact, round_to, to_dtype, widen
+from ..._operands.promotion import promote_inexact, to_dtype
+from ..._operands.short_floats import round_to, widen
 from ..._ops.elementwise import arithmetic as e
 from ...typing import Array, ArrayLike
 from .._elementwise.choose import where

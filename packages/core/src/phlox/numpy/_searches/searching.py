@@ -14,7 +14,8 @@ from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic, surely_at_least, value_of
 from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.integers import unheld
-from ..._operands.promotion import promote_dtypes, round_to, to_dtype, widen
+from ..._operands.promotion import promote_dtypes, to_dtype
+from ..._operands.short_floats import round_to, widen
 from ..._ops.elementwise import logic
 from ..._trace.trace import Tracer
 from ...typing import Array, ArrayLike

@@ -11,7 +11,8 @@ from ..._api.jit.jit import jit
 from ..._base.errors import DtypeError, ObservationsError, ShapeError
 from ..._ir import dtypes
 from ..._operands.checks import check, check_one, type_of
-from ..._operands.promotion import common_dtype, promote_inexact, round_to, widen
+from ..._operands.promotion import common_dtype, promote_inexact
+from ..._operands.short_floats import round_to, widen
 from ..._ops.elementwise.arithmetic import complex_
 from ...typing import Array, ArrayLike, DTypeLike
 from .._creation.fill import full, zeros

@@ -12,7 +12,8 @@ from ..._api.devices.out_sharding import OutSharding, lay_out
 from ..._base.errors import OptionError, ShapeError
 from ..._base.strictness import composed
 from ..._operands.checks import check, check_one, integer, sequence, type_of
-from ..._operands.promotion import promote_inexact, round_to, to_dtype, widen
+from ..._operands.promotion import promote_inexact, to_dtype
+from ..._operands.short_floats import round_to, widen
 from ..._ops.structure.shape import as_array_or_tracer
 from ...typing import Array, ArrayLike
 from .._creation.fill import linspace, zeros

@@ -14,7 +14,8 @@ from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import canonical_axes, check, check_one, hashable, refuse_out, type_of
-from ..._operands.promotion import promote_inexact, round_to, summing_dtype, to_dtype, widen
+from ..._operands.promotion import promote_inexact, to_dtype
+from ..._operands.short_floats import round_to, summing_dtype, widen
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.structure.numbers import scalar_of
 from ..._ops.structure.shape import reshape, transpose

@@ -15,7 +15,8 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._ir import dtypes
 from ..._operands.checks import check_one, refuse_out, type_of
-from ..._operands.promotion import summing_dtype, to_dtype
+from ..._operands.promotion import to_dtype
+from ..._operands.short_floats import summing_dtype
 from ...typing import Array, ArrayLike, DTypeLike
 from .._elementwise.binary import divide, logical_and
 from .._elementwise.choose import where as select_elements

@@ -16,7 +16,8 @@ from ..._base.wrapping import renamed
 from ..._ir import dtypes
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, hashable, refuse_out, type_of
 from ..._operands.integer_overflow import check_range
-from ..._operands.promotion import summing_dtype, to_dtype
+from ..._operands.promotion import to_dtype
+from ..._operands.short_floats import summing_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.reductions import reduce as ops, running
 from ..._ops.structure.shape import broadcast_in_dim

@@ -17,7 +17,8 @@ from ..._base.errors import DtypeError, OptionError, ShapeError
 from ..._base.strictness import lenient, users
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
-from ..._operands.promotion import common_dtype, promote_inexact, round_to, widen
+from ..._operands.promotion import common_dtype, promote_inexact
+from ..._operands.short_floats import round_to, widen
 from ...typing import Array, ArrayLike
 
 # fmt: off

@@ -14,7 +14,8 @@ from ..._api.jit.jit import jit
 from ..._base.errors import OptionError, UnsupportedError
 from ..._base.strictness import lenient
 from ..._operands.checks import canonical_axis, check_one, type_of
-from ..._operands.promotion import promote_inexact, round_to, widen
+from ..._operands.promotion import promote_inexact
+from ..._operands.short_floats import round_to, widen
 from ...typing import Array, ArrayLike
 
 

@@ -29,7 +29,8 @@ from ... import numpy as jnp
 from ..._api.jit.jit import jit
 from ..._base import source
 from ..._operands.checks import type_of
-from ..._operands.promotion import promoted_inexact, round_to, widen
+from ..._operands.promotion import promoted_inexact
+from ..._operands.short_floats import round_to, widen
 from ...typing import Array, ArrayLike
 from ._logarithms import log_share
 

@@ -13,7 +13,8 @@ from ..._base.errors import OptionError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic
 from ..._operands.checks import canonical_axis, check, check_one, type_of
-from ..._operands.promotion import promote_inexact, round_to, widen
+from ..._operands.promotion import promote_inexact
+from ..._operands.short_floats import round_to, widen
 from ...typing import Array, ArrayLike
 
 
