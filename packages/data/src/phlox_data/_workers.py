@@ -78,7 +78,16 @@ def _processes(f: Callable[[Any], Any], workers: int) -> tuple[Executor, Callabl
     # Not forked from this process, which has threads: in its copy locks that they hold would never be free.
     context = multiprocessing.get_context("forkserver")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(f,))
-    return pool, lambda value: pool.submit(_call, value)
+
+    def submit(value: Any) -> Future[Any]:
+        try:
+            return pool.submit(_call, value)
+        except BrokenExecutor as error:  # a worker has ended meanwhile: told in the order of the examples
+            future: Future[Any] = Future()
+            future.set_exception(error)
+            return future
+
+    return pool, submit
 
 
 _function: Callable[[Any], Any]  # of this worker process, which gets it once and not with each example

@@ -10,6 +10,7 @@ import pytest
 import phlox_data as data
 from data_processes import finish, start
 from phlox.errors import PhloxError
+from phlox_data._workers import map_ahead
 
 MODULE = """
 import os, time
@@ -72,6 +73,18 @@ def test_errors(functions):
     with pytest.raises(PhloxError, match=r"a worker process of map ended by itself, near example \d"):
         list(mapped(functions.ends_at_seven))
     assert not multiprocessing.active_children()
+
+
+def test_a_worker_that_ends_between_two_examples(functions):
+    def examples():
+        yield 1, 7
+        while multiprocessing.active_children():
+            time.sleep(0.01)
+        time.sleep(0.2)  # until the pool has seen its end
+        yield 2, 8
+
+    with pytest.raises(PhloxError, match="ended by itself, near example 1"):
+        list(map_ahead(examples(), functions.ends_at_seven, 1, True, 1))
 
 
 PROGRAM = """
