@@ -478,3 +478,15 @@ def test_equal_collectives_are_merged_by_the_compiler(collective):
         text = f.lower(m.numpy.ones((8, 3))).compile().as_text()
         counts.append(len(re.findall(r" (?:all|collective|reduce)-[a-z-]+\(", text)))
     assert counts[0] == counts[1] > 0
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_constants_are_results(devices):
+    results = []
+    for m in (phlox, jax):
+        mesh = m.make_mesh((devices,), ("x",), axis_types=(m.sharding.AxisType.Auto,))
+        spec = m.sharding.PartitionSpec()
+        constants = lambda x, m=m: (1, 2.5, m.numpy.arange(3), x, m.lax.psum(1, "x"))
+        f = m.shard_map(constants, mesh=mesh, in_specs=spec, out_specs=spec)
+        results.append([np.asarray(x).tolist() for x in m.jit(f)(m.numpy.ones(2))])
+    assert results[0] == results[1]

@@ -29,9 +29,10 @@ def manual_computation(
     if is_whole:
         # XLA removes computations of this kind from programs of one device, but not those with callbacks.
         results = body(inner, *[Value(x.name, part) for x, part, _ in operands])
-        f.lines += inner.lines
+        values = [Value(x.name, a) for x, (a, _) in zip(results, outs, strict=True)]
+        f.lines += inner.lines  # after all names are known: that of a constant adds its line
         f.located = len(f.lines)
-        return [Value(x.name, a) for x, (a, _) in zip(results, outs, strict=True)]
+        return values
     parts = [Value(inner.fresh(), aval) for _, aval, _ in operands]
     results = body(inner, *parts)
     names = ", ".join([x.name for x, _, _ in operands])
