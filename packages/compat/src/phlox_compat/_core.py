@@ -37,6 +37,7 @@ from phlox._xla.bindings import context as mlir_context, module as mlir_module
 from phlox._xla.callbacks import call_host, on_host
 from phlox._xla.devices import _clients as clients, client
 from phlox._xla.platforms import platform_of
+from phlox._xla.sharding import NamedSharding, SingleDeviceSharding
 from phlox._xla.text import dense as dense_text
 from phlox.numpy._indexing.ds import Slice, ds
 from phlox.numpy._indexing.refs import RefView
@@ -58,7 +59,9 @@ __all__ = [
     "JaxprTrace",
     "JaxprTracer",
     "KeyDtype",
+    "NamedSharding",
     "RefView",
+    "SingleDeviceSharding",
     "Slice",
     "TangentTrace",
     "ValAccum",

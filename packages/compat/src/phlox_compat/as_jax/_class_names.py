@@ -12,12 +12,22 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from phlox import Array, Ref, ShapeDtypeStruct, custom_jvp, custom_vjp, errors, numpy, typeof
+from phlox import Array, P, Ref, ShapeDtypeStruct, custom_jvp, custom_vjp, errors, numpy, typeof
 from phlox.core import Tracer
-from phlox.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 from phlox.tree_util import Partial
 
-from .._core import ArrayImpl, BatchTracer, JaxException, JaxprTrace, JaxprTracer, JVPTracer, TangentTrace
+# The module phlox.sharding would load shard_map at each start.
+from .._core import (
+    ArrayImpl,
+    BatchTracer,
+    JaxException,
+    JaxprTrace,
+    JaxprTracer,
+    JVPTracer,
+    NamedSharding,
+    SingleDeviceSharding,
+    TangentTrace,
+)
 
 #: class, module of JAX, name in it
 _CLASSES = (
@@ -35,9 +45,8 @@ _CLASSES = (
     (custom_vjp, "jax._src.custom_derivatives", "custom_vjp"),
     (NamedSharding, "jax.sharding", "NamedSharding"),
     (SingleDeviceSharding, "jax.sharding", "SingleDeviceSharding"),
-    (PartitionSpec, "jax", "P"),
+    (P, "jax", "P"),
     (Partial, "jax.tree_util", "Partial"),
-    (numpy.ufunc, "jax.numpy", "ufunc"),
 )
 
 #: the classes of `jax.errors`; all other errors are phlox's own, with the name of the class that jax raises
