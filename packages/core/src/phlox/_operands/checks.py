@@ -271,8 +271,13 @@ def hashable(axis: Any) -> Any:
     """A user's axis, or list or array of axes, in hashable form for cache keys."""
     if axis is None or type(axis) is int:
         return axis
-    if isinstance(axis, tuple | list | range):
-        return tuple([a if type(a) is int else hashable(a) for a in axis])
+    if type(axis) is tuple or isinstance(axis, tuple | list | range):
+        axes = tuple(axis)
+        try:
+            hash(axes)
+        except TypeError:  # of arrays or lists
+            return tuple(map(hashable, axes))
+        return axes
     _refuse_traced_axis(axis)
     value = axis.tolist() if hasattr(axis, "tolist") else axis
     return tuple(value) if isinstance(value, list) else value
