@@ -623,3 +623,17 @@ def test_new_arrays_lie_where_the_one_lies_after_which_they_are_made(name, expli
                 yield str(found.sharding), found.committed, float(found.sum()) if name != "empty" else 0
 
     assert list(lie(phlox)) == list(lie(jax))
+
+
+def test_closed_over_arrays_follow_the_arguments():
+    outs = []
+    for m in (phlox, jax):
+        here, there = (m.sharding.Mesh(np.array(m.devices()[i : i + 4]), ("x",)) for i in (0, 4))
+        split = [m.device_put(np.arange(8.0), m.NamedSharding(mesh, m.P("x"))) for mesh in (here, there)]
+        one = m.device_put(np.ones(8), m.devices()[1])
+        f = m.jit(lambda x, one=one, other=split[0]: x + one * other)
+        outs.append([*map(f, split), m.jit(lambda x, m=m: x + m.device_put(1, m.devices()[0]))(split[1])])
+    for ours, expected in zip(*outs, strict=True):
+        np.testing.assert_array_equal(ours, expected)
+        assert [s.device.id for s in ours.addressable_shards] == [s.device.id for s in expected.addressable_shards]
+        assert str(ours.sharding.spec) == str(expected.sharding.spec)

@@ -490,3 +490,39 @@ def test_constants_are_results(devices):
         f = m.shard_map(constants, mesh=mesh, in_specs=spec, out_specs=spec)
         results.append([np.asarray(x).tolist() for x in m.jit(f)(m.numpy.ones(2))])
     assert results[0] == results[1]
+
+
+def test_arrays_that_are_made_like_others_vary_as_they_do():
+    for m in (phlox, jax):
+        seen = []
+
+        def look(x, m=m, seen=seen):
+            described = m.ShapeDtypeStruct.like(x)
+            made = [m.lax.full_like(y, 3.0) for y in (x, described)]
+            made += [f(y) for f in (m.numpy.zeros_like, m.numpy.ones_like) for y in (x, described)]
+            seen.extend(m.typeof(y).mat.varying for y in (*made, m.numpy.full_like(x, 2, shape=(1,))))
+            return x
+
+        f = m.shard_map(look, mesh=mesh(m), in_specs=m.P("x"), out_specs=m.P("x"))
+        f(X)
+        m.jit(f)(X)
+        assert seen == [{"x"}] * 14
+
+
+def test_an_argument_over_another_mesh_than_the_abstract_one_is_refused():
+    for m in (phlox, jax):
+        x = m.device_put(X, m.NamedSharding(m.make_mesh((8,), ("z",)), m.P("z")))
+        f = m.shard_map(lambda x: x, mesh=mesh(m).abstract_mesh, in_specs=m.P("x"), out_specs=m.P("x"))
+        with pytest.raises(ValueError, match="does not match the mesh shape passed to"):
+            f(x)
+        assert f(m.device_put(X, m.NamedSharding(mesh(m), m.P()))).sharding == m.NamedSharding(mesh(m), m.P("x"))
+
+
+def test_results_that_are_not_used_are_not_computed():
+    def results(x, y):
+        return phlox.numpy.sin(x), phlox.lax.psum(y, "x")
+
+    f = phlox.shard_map(results, mesh=mesh(phlox), in_specs=phlox.P("x"), out_specs=(phlox.P("x"), phlox.P()))
+    text = phlox.jit(lambda x, y: f(x, y)[0]).lower(X, X).as_text()
+    assert "sine" in text and "all_reduce" not in text
+    np.testing.assert_allclose(phlox.jit(lambda x, y: f(x, y)[1])(X, X), X.reshape(4, 2, 2).sum(0), rtol=1e-6)

@@ -41,13 +41,15 @@ def assign_devices(
     mesh: Mesh | AbstractMesh | None = None,
     shardings: Sequence[Sharding | None] | None = None,
     out_shardings: Sequence[Sharding | None] | None = None,
+    num_consts: int = 0,
 ) -> DeviceAssignment:
     """Chooses the devices of a program, and the shardings of its arguments, from the placements of the arguments.
 
     `device`, `mesh`, `shardings` and `out_shardings` (one for each argument or result, or None) are requirements of the
     program; arguments with a sharding are moved to it. They and the committed arguments must agree on the devices, else
     a `DeviceError` is raised. Without either the program runs on the default device, to which uncommitted arguments are
-    moved, as in JAX. An `AbstractMesh`, of the program or of results, gets these devices.
+    moved, as in JAX. An `AbstractMesh`, of the program or of results, gets these devices. The first `num_consts`
+    arguments are closed over: they decide only if nothing else does, and are moved otherwise.
     """
     # An explicit device overrides everything: committed arguments are moved to it, as in JAX.
     if device is not None:
@@ -58,7 +60,7 @@ def assign_devices(
     results = [s for s in results if not _abstract_mesh(s)]
     if isinstance(mesh, AbstractMesh):
         abstract_meshes, mesh = [mesh, *abstract_meshes], None
-    required_devices = _required_devices(placements, requirements, results, mesh)
+    required_devices = _required_devices(placements, requirements, results, mesh, num_consts)
     # The mesh of the context is for programs without committed arguments and requirements.
     if required_devices is None and (mesh := context_mesh()) is not None:
         required_devices = tuple(mesh.devices.flat)
@@ -74,7 +76,8 @@ def assign_devices(
     if mesh is None:
         # The first mesh names the axes of the program: of requirements, then arguments, then results.
         shardings = (*requirements, *map(sharding_of, placements), *results)
-        mesh = next((s.mesh for s in shardings if isinstance(s, NamedSharding)), None)
+        named = (s for s in shardings if isinstance(s, NamedSharding) and s.devices == devices)
+        mesh = next((s.mesh for s in named), None)
         if abstract_meshes:
             mesh = with_devices(abstract_meshes[0], devices, mesh)
     if len(devices) == 1:
@@ -93,18 +96,22 @@ def _required_devices(
     requirements: Sequence[Sharding | None],
     results: Sequence[Sharding],
     mesh: Mesh | None,
+    num_consts: int,
 ) -> tuple[Device, ...] | None:
     """The devices on which the program, its committed arguments and its results agree; None without any of these."""
     required: dict[tuple[Device, ...], str] = {}
-    for placement, requirement in zip(placements, requirements, strict=True):
+    closed_over: dict[tuple[Device, ...], str] = {}
+    for i, (placement, requirement) in enumerate(zip(placements, requirements, strict=True)):
         if requirement is not None:
             required.setdefault(requirement.devices, "the program")
         elif is_committed(placement):
-            required.setdefault(sharding_of(placement).devices, aval_of(placement).short)
+            named = closed_over if i < num_consts else required
+            named.setdefault(sharding_of(placement).devices, aval_of(placement).short)
     for sharding in results:
         required.setdefault(sharding.devices, "the results")
     if mesh is not None:
         required.setdefault(tuple(mesh.devices.flat), "the program")
+    required = required or closed_over
     if len(required) > 1:
         where = "; ".join(f"{who} on {list(devices)}" for devices, who in required.items())
         raise DeviceError(

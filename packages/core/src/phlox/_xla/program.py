@@ -392,8 +392,9 @@ def lower(
     out_shardings: Sequence[Sharding | None] | None = None,
     platform: str | None = None,
     repeatable: bool = False,
+    num_consts: int = 0,
 ) -> Lowering:
-    """Lowers `jaxpr` for arguments (constants first) with these placements.
+    """Lowers `jaxpr` for arguments with these placements, of which the first `num_consts` are closed over.
 
     `donated` are the indices of the arguments whose buffers outputs may reuse; `results` are the names of the outputs.
     `in_shardings` and `out_shardings` are the required shardings of arguments and outputs. A text for other processes
@@ -401,7 +402,12 @@ def lower(
     earlier call counts as no second use of a PRNG key.
     """
     assignment = assign_devices(
-        placements, device=device, mesh=mesh_of(jaxpr), shardings=in_shardings, out_shardings=out_shardings
+        placements,
+        device=device,
+        mesh=mesh_of(jaxpr),
+        shardings=in_shardings,
+        out_shardings=out_shardings,
+        num_consts=num_consts,
     )
     if out_shardings is not None:
         # An `AbstractMesh` in a requirement gets the devices that were chosen for the program.

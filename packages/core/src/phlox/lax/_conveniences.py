@@ -37,6 +37,8 @@ from .._operands.promotion import to_dtype
 from .._ops.linalg.dot import PrecisionLike
 from .._ops.structure import shape as ops, top_k as topk
 from .._ops.structure.numbers import large_integer
+from .._transform.manual_axes import vary_like
+from .._transform.sharding_types import reshard_like
 from .._xla.sharding import Sharding
 from ..typing import Array, ArrayLike, DTypeLike, Shape
 from ._contraction import dot_general
@@ -124,7 +126,10 @@ def full_like(
     if sharding is None and not is_weak:
         sharding = own_sharding(x, lengths)
     out = full(lengths, value, sharding=sharding)
-    return ops.convert(out, type_of(out).dtype, is_weak)
+    out = ops.convert(out, type_of(out).dtype, is_weak)
+    if aval.annotated and shape is None and sharding is None:
+        out = reshard_like(out, aval)
+    return vary_like(out, aval)
 
 
 @takes_out_sharding

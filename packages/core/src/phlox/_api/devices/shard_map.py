@@ -19,7 +19,7 @@ from ..._ir.primitive import current_trace
 from ..._ops.spmd import shard_map as spmd
 from ..._trace.refs import AbstractRef, Ref, values, write_all
 from ..._trace.staging import stage
-from ..._trace.trace import typeof
+from ..._trace.trace import Tracer, typeof
 from ..._xla.mesh import AbstractMesh, Mesh, current_mesh
 from ..._xla.partition_spec import PartitionSpec, axes_of, check_spec, tiles
 from ..._xla.sharding import NamedSharding
@@ -180,6 +180,8 @@ def _mapped(
         refs = [leaves[i] for i in ref_leaves]
         check_distinct(f"{arguments.fun_name(f)} for {function}", refs, names=lambda: names_of_refs(f, args, {}))
         leaves = replaced(leaves, ref_leaves, values(refs)) if refs else leaves
+        if isinstance(where, AbstractMesh):
+            _check_meshes(function, where, leaves)
         specs = _in_specs(function, where, in_specs, args, leaves, mapped_names)
         dynamic = tuple(s is not None for s in specs)
         fixed = tuple(x for x, spec in zip(leaves, specs, strict=True) if spec is None)
@@ -239,6 +241,19 @@ def _mesh(function: str, mesh: Any, names: frozenset[Any]) -> Mesh:
     if unknown:
         raise OptionError(f"{function}: axis_names has {sorted(map(repr, unknown))[0]}, which is no axis of {mesh}")
     return mesh
+
+
+def _check_meshes(function: str, mesh: AbstractMesh, leaves: Sequence[Any]) -> None:
+    """Raises `DeviceError` if an argument is split over another mesh than `mesh`, which has no devices of its own."""
+    for x in leaves:
+        sharding = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
+        if isinstance(sharding, NamedSharding) and sharding.mesh.shape_tuple != mesh.shape_tuple:
+            raise DeviceError(
+                f"{function}: Mesh shape of the input {sharding.mesh} does not match the mesh shape passed to "
+                f"{function}: {mesh}",
+                instead="one mesh; or phlox.device_put(x, phlox.NamedSharding(mesh, spec)) first",
+                mesh=mesh,
+            )
 
 
 def _mapped_names(mesh: Mesh, names: frozenset[Any]) -> frozenset[Any]:

@@ -105,6 +105,7 @@ def lower_call(
         in_shardings=None if ins is None else [None] * len(used_consts) + [ins[i] for i in used_indices],
         out_shardings=outs,
         repeatable=repeatable,
+        num_consts=len(used_consts),
     )
     # A NumPy integer keeps its dtype and a Python float is none: only leaves that are Python ints can be too large.
     integer_dtypes = {i: dtype for i, dtype in traced.integer_dtypes.items() if keys[i] is int}

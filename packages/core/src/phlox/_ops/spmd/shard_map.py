@@ -16,7 +16,7 @@ from ..._base import config
 from ..._base.errors import DeviceError, EffectError, OptionError, RefError, ShapeError, ShardingTypeError
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import OrderedDebugEffect, ordered
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, axes_inside, only, without
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, axes_inside, narrowed, only, without
 from ..._ir.key_uses import KeyUses
 from ..._ir.primitive import define_on_demand
 from ..._ir.sharding_types import (
@@ -291,6 +291,17 @@ def _shard_map_lower(
     return results
 
 
+def _shard_map_drop_unused(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+    if all(used):
+        return eqn
+    params = eqn.params
+    jaxpr, read = narrowed(params["jaxpr"], used)
+    specs = {"in_specs": tuple(only(params["in_specs"], read)), "out_specs": tuple(only(params["out_specs"], used))}
+    return eqn.replace(
+        invars=only(eqn.invars, read), outvars=only(eqn.outvars, used), params={**params, **specs, "jaxpr": jaxpr}
+    )
+
+
 def _shard_map_jvp(
     primals: Sequence[Any],
     tangents: Sequence[Any],
@@ -525,6 +536,7 @@ shard_map = ProgramPrimitive(
     types=_shard_map_types,
     vma=lambda avals, params: None if params["check_vma"] else frozenset().union(*[a.vma for a in avals]),
     lower=_shard_map_lower,
+    drop_unused=_shard_map_drop_unused,
     jvp=_shard_map_jvp,
     linearize=_shard_map_linearize,
     transpose=_shard_map_transpose,
