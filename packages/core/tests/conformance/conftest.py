@@ -56,6 +56,7 @@ NEWER = {
     r"test_types_of_results\[(lax|numpy|scipy)\.linalg\.": "half precision is refused when it is traced",
     r"test_specs_have_an_entry_for_each_axis_of_a_result\[reshape of partial": "specs of partial results do not name sums",
     r"test_refused_with_the_class_of_jax\[(a type with too many|auto_axes of manual)": "more is refused, by other classes",
+    r"test_one_element_is_whole": "slices of one element of a split axis are refused",
     r"test_a_batch_that_is_split_over_another_axis\[None": "a batch may be split over another axis",
     r"test_names_in_compiled_programs_are_those_of_jax\[checkpoint": "operations of checkpoint have its name",
     r"test_large_arrays_are_printed_without_elements\[262144": "arrays of 1 MiB are printed without elements",

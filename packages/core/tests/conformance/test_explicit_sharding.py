@@ -660,7 +660,8 @@ def test_results_have_the_types_of_the_axes_around():
 
 def in_manual_axes(m):
     change = m.sharding.auto_axes(lambda x: x * 2, axes=("x", "y"), out_sharding=m.P("x", "y"))
-    return m.shard_map(change, mesh=mesh(m, "AA"), in_specs=m.P("x", "y"), out_specs=m.P("x", "y"))(np.ones((8, 2)))
+    with m.set_mesh(mesh(m, "AA")):
+        return m.shard_map(change, in_specs=m.P("x", "y"), out_specs=m.P("x", "y"))(np.ones((8, 2)))
 
 
 def inside(m, axes):
@@ -682,6 +683,12 @@ MISTAKES = {
     "spmd_axis_name beside explicit axes": lambda m: m.vmap(lambda x: x, spmd_axis_name="y")(array(m, "8@x,4")),
     "constraint that does not hold": lambda m: m.lax.with_sharding_constraint(array(m, "8@x,4"), m.P("y")),
     "auto_axes of manual axes": in_manual_axes,
+    "constraints of other devices": lambda m: m.jit(
+        lambda x: [
+            m.lax.with_sharding_constraint(x, m.NamedSharding(m.sharding.Mesh(devices, ("z",)), m.P("z")))
+            for devices in (m.devices()[:4], m.devices()[4:])
+        ]
+    )(np.ones(4)),
     "out_sharding of another type of axes": lambda m: m.numpy.dot(
         array(m, "8@x,4"), np.ones((4, 4)), out_sharding=m.NamedSharding(mesh(m, "AA").abstract_mesh, m.P())
     ),
@@ -696,3 +703,21 @@ def test_refused_with_the_class_of_jax(name):
             MISTAKES[name](m)
         classes.append(caught.type)
     assert issubclass(classes[1], classes[0])
+
+
+@pytest.mark.parametrize(
+    "index", [(0, 0), (slice(2, 3), slice(1, 2)), (-1, slice(0, 1)), (np.int32(3), np.int32(1))], ids=str
+)
+def test_one_element_is_whole(index):
+    agree(lambda m, x: (m.jit(lambda x: x[index])(x), m.lax.dynamic_slice(x, (1, 2), (1, 1))), X)
+    with phlox.set_mesh(mesh(phlox)):
+        grad = phlox.jit(phlox.grad(lambda x: x[index].sum() ** 2))(array(phlox, X))
+        assert spec_of(grad) == [("x",), ("y",)] and np.count_nonzero(grad) == 1
+
+
+def test_rows_of_a_split_axis_can_be_iterated_over():
+    with phlox.set_mesh(mesh(phlox)):
+        x = array(phlox, X)
+        first, *rows = x
+        assert [spec_of(row) for row in (first, *rows)] == [[("y",)]] * 8
+        np.testing.assert_array_equal([first, *rows], x)

@@ -229,10 +229,12 @@ _RESIZING = {"slice": "slicing", "dynamic_slice": "slicing", "pad": "padding"}
 
 
 def resized(name: str, aval: ShapedArray, out: ShapedArray) -> Entries:
-    """The entries of a result that is cut out of the operand, or padded: split as the operand is.
+    """The entries of a result that is cut out of the operand, or padded: split as the operand is. One element is whole.
 
     Raises `ShardingTypeError` if a split axis gets a length that does not divide.
     """
+    if all(size == 1 for size in out.shape):
+        return ((),) * out.ndim
     for axis, (size, entry) in enumerate(zip(out.shape, entries_of(aval), strict=True)):
         if entry and aval.shape[axis] != size and size % aval.spec.pieces(axis):  # type: ignore[union-attr]
             verb = _RESIZING.get(name, name)

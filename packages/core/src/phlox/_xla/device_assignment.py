@@ -181,17 +181,28 @@ def express_over(mesh: Mesh | None, sharding: Sharding, ndim: int) -> NamedShard
 
 
 def mesh_of(jaxpr: Jaxpr) -> Mesh | AbstractMesh | None:
-    """The first mesh among the parameters of the equations of `jaxpr`, at any depth, with devices if there is one."""
+    """The first mesh among the parameters of the equations of `jaxpr`, at any depth, with devices if there is one.
+
+    Raises `DeviceError` if two of the meshes have other devices.
+    """
 
     def find() -> Mesh | AbstractMesh | None:
-        abstract = None
+        concrete = abstract = None
         for eqn in jaxpr.eqns:
             inner = jaxprs_in(eqn.params) if eqn.primitive.holds_programs else ()
             for candidate in (eqn.params.get("mesh"), *map(mesh_of, inner)):
-                if isinstance(candidate, Mesh):
-                    return candidate
-                abstract = abstract or candidate
-        return abstract
+                if not isinstance(candidate, Mesh):
+                    abstract = abstract or candidate
+                elif concrete is None:
+                    concrete = candidate
+                elif candidate is not concrete and {*concrete.devices.flat} != {*candidate.devices.flat}:
+                    raise DeviceError(
+                        f"one program over different devices: {list(concrete.devices.flat)} and "
+                        f"{list(candidate.devices.flat)}",
+                        instead="two programs, and phlox.device_put between them",
+                        mesh=candidate,
+                    )
+        return concrete or abstract
 
     # On the Jaxpr, as inner programs occur in many outer ones, and each lowering asks for the mesh.
     return memoized(jaxpr, "mesh", find)

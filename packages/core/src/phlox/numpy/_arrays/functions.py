@@ -17,6 +17,8 @@ from ..._base.errors import ArgumentError, OptionError, ShapeError
 from ..._base.public_names import Import, on_demand
 from ..._ir import dtypes
 from ..._ir.avals import is_masked, typeof_value
+from ..._ir.primitive import current_trace
+from ..._ir.sharding_types import entries_of
 from ..._operands.checks import array_like, becomes_array, check, type_of
 from ..._ops.elementwise import arithmetic
 from ..._ops.structure.shape import bitcast_convert_type, rev
@@ -25,6 +27,7 @@ from ..._trace.trace import Tracer
 from ..._xla.array import ArrayImpl, physical
 from ..._xla.devices import Device
 from ..._xla.moves import move
+from ..._xla.partition_spec import PartitionSpec
 from ..._xla.sharding import Sharding, single_device
 from ...typing import Array
 from .._creation.from_data import asarray as asarray, astype as astype
@@ -163,8 +166,12 @@ def iterate(x: Any) -> Iterator[Array]:
     """An iterator over the rows of `x`."""
     from .._indexing.rows import unstack_rows
 
-    if type(x) is ArrayImpl and not x._is_shown():
-        np.asarray(physical(x))  # raises: rows come from all processes, which need not iterate together
+    if type(x) is ArrayImpl:
+        if not x._is_shown():
+            np.asarray(physical(x))  # raises: rows come from all processes, which need not iterate together
+        # In a trace, types must say where rows lie, so those of an axis that is split are refused.
+        if x.ndim and entries_of(x.aval)[0] and current_trace.get() is None:
+            x = move(x, x.sharding.update(spec=PartitionSpec(None, *x.sharding.spec[1:])))
     return unstack_rows(x)
 
 
