@@ -7,6 +7,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
+from . import pickling as pickling  # registers how the variables that wrappers refer to are pickled
+
 F = TypeVar("F", bound=Callable[..., Any])
 #: parameters and result of a function, for wrappers that keep them
 P = ParamSpec("P")

@@ -137,6 +137,9 @@ def specialize(function: Any, parameters: Parameters, static: frozenset[int], fu
     # `MISSING` in place of the user's defaults: these are filled in by the user's function, when it is traced.
     function.__defaults__ = (MISSING,) * sum(i < parameters.positional for i in optional)
     function.__kwdefaults__ = {names[i]: MISSING for i in optional if i >= parameters.positional}
+    # A function that cloudpickle stored has only those variables of this module that its former code uses.
+    if function.__globals__ is not globals():
+        function.__globals__.update(globals())
     function.__code__ = code
 
 

@@ -105,6 +105,17 @@ class JitFunction:
         self._resolved: Options | None = None
         self.has_static = bool(options.static_argnums or options.static_argnames)
 
+    def __reduce__(self) -> Any:
+        # Programs are compiled anew. As a state, since the user's function may refer to its jitted form.
+        functions = [function for reference in self.unspecialized if (function := reference()) is not None]
+        return object.__new__, (JitFunction,), (self.fun, self._options, self._generated_for, functions)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        fun, options, generated_for, functions = state
+        self.__init__(fun, options)  # type: ignore[misc]
+        self._generated_for = generated_for
+        self.unspecialized.extend(map(weakref.ref, functions))
+
     @property
     def parameters(self) -> Parameters:
         """The parameters of the user's function; ``*args, **kwargs`` if the form of a call matters.

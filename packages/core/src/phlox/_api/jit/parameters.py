@@ -18,6 +18,9 @@ class _Missing:
     def __repr__(self) -> str:
         return "MISSING"
 
+    def __reduce__(self) -> str:  # a pickle refers to the one object, which is compared by identity
+        return "MISSING"
+
 
 MISSING = _Missing()
 
