@@ -273,6 +273,7 @@ def test_enumerations_and_shapes():
         assert str(list(getattr(phlox.lax, name))) == str(list(getattr(jax.lax, name)))
     for shape in ((2, 3), ()):
         judge.compare(phlox.lax.shape_as_value(shape), jax.lax.shape_as_value(shape), exact=True)
+    judge.agree(lambda m: m.jit(lambda n: m.lax.shape_as_value((n, 4)))(2), exact=True)
 
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["forwards", "backwards"])

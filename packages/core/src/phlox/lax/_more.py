@@ -23,6 +23,7 @@ from .._ops.elementwise import arithmetic as e
 from .._ops.random import rng as _rng
 from .._ops.random.rng import RandomAlgorithm as RandomAlgorithm
 from .._ops.structure import scatter as _scatters, shape as ops, slicing
+from .._trace.trace import Tracer
 from .._ops.structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 from ._conveniences import full
@@ -219,7 +220,7 @@ def shape_as_value(shape: Sequence[int]) -> np.ndarray | Array:
     >>> shape_as_value((2, 3))
     array([2, 3], dtype=int32)
     """
-    if any(map(is_symbolic, shape)):
+    if any(is_symbolic(n) or isinstance(n, Tracer) for n in shape):
         return concatenate([reshape(ops.convert(n, np.dtype(np.int32)), (1,)) for n in shape], 0)
     # int32 as in JAX, unless a length needs more
     wide = any(n > np.iinfo(np.int32).max for n in shape)
