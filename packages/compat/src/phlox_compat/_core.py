@@ -14,7 +14,7 @@ from phlox._api.jit import arguments, calling, user_functions
 from phlox._base import config, monitoring
 from phlox._base.absent import UNAVAILABLE, reason
 from phlox._base.native import hlo, native
-from phlox._base.pytree import check_same
+from phlox._base.pytree import check_same, placeholders
 from phlox._base.source import HiddenPaths, is_internal, scope_text
 from phlox._ir.dtypes import ExtendedDtype
 from phlox._ir.effects import IOEffect, no_effects
@@ -90,6 +90,7 @@ __all__ = [
     "native",
     "no_effects",
     "on_host",
+    "placeholders",
     "platform_of",
     "prune",
     "reason",

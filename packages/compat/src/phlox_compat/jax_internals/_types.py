@@ -13,7 +13,7 @@ from phlox.dtypes import issubdtype, result_type
 from phlox.errors import TypePromotionError as TypePromotionError
 from phlox.export import is_symbolic_dim
 from phlox.extend import Primitive, ShapedArray
-from phlox.extend.core import Jaxpr, Literal, Var
+from phlox.extend.core import Literal, Var
 from phlox.lax import ConvDimensionNumbers, Precision
 from phlox.sharding import Mesh, NamedSharding, PartitionSpec, get_abstract_mesh
 
@@ -134,10 +134,6 @@ backend_compile_and_load = backend_compile
 def gensym(*_args: Any) -> type[Var]:
     """A function that makes a variable of a type."""
     return Var
-
-
-#: phlox keeps the lines of equations, and nothing else about the function that was traced
-Jaxpr.debug_info = None  # type: ignore[attr-defined]
 
 
 def supports_inf(dtype: Any) -> bool:

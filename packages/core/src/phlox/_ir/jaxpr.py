@@ -101,10 +101,11 @@ def recorded_x64(eqn: JaxprEqn) -> AbstractContextManager[None]:
 class Jaxpr:
     """A program with inputs `constvars` (first) and `invars`, equations `eqns` and outputs `outvars`.
 
-    `name` is the name of the function that was traced.
+    `name` is the name of the function that was traced; `origin` describes a function of the user, see
+    `_api.jit.origins`.
     """
 
-    __slots__ = ("__weakref__", "constvars", "eqns", "invars", "memo", "name", "outvars")
+    __slots__ = ("__weakref__", "constvars", "eqns", "invars", "memo", "name", "origin", "outvars")
 
     def __init__(
         self,
@@ -114,12 +115,14 @@ class Jaxpr:
         eqns: Sequence[JaxprEqn],
         *,
         name: str = "",
+        origin: Any = None,
     ):
         self.constvars = list(constvars)
         self.invars = list(invars)
         self.outvars = list(outvars)
         self.eqns = list(eqns)
         self.name = name
+        self.origin = origin
         #: results of transformations of this Jaxpr (its jvp, its transpose …), kept here so that they live as long
         self.memo: dict[Any, Any] = {}
 
@@ -185,7 +188,8 @@ class Jaxpr:
 
     def replace(self, **changes: Any) -> Jaxpr:
         """A copy with some fields replaced."""
-        fields = {name: changes.get(name, getattr(self, name)) for name in _JAXPR_FIELDS}
+        fields = {name: getattr(self, name) for name in _JAXPR_FIELDS}
+        fields.update(changes)
         return Jaxpr(**fields)
 
     def __str__(self) -> str:
@@ -203,7 +207,7 @@ class Jaxpr:
         return jaxpr_text(self, source_info=source_info, print_shapes=print_shapes, name_stack=name_stack)
 
 
-_JAXPR_FIELDS = ("constvars", "invars", "outvars", "eqns", "name")
+_JAXPR_FIELDS = ("constvars", "invars", "outvars", "eqns", "name", "origin")
 
 
 class ClosedJaxpr:

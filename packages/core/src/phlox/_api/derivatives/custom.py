@@ -28,6 +28,7 @@ from ..._transform.batch import BatchTrace, accept_tracers_of
 from ..._transform.jvp import JVPTrace, by_rule
 from ..._transform.linearize import TangentTrace
 from ..jit import arguments
+from ..jit.origins import origin
 from ..jit.references import ArrayTree, Structure, blank, flatten_arrays
 from .function_with_rules import FunctionWithRules, no_rule, positional
 from .rule_results import OutType, RuleName, checked_tangents, flat_cotangents, pair_of, run_rule
@@ -92,6 +93,7 @@ class _Custom(FunctionWithRules[P, R]):
 
         avals = [typeof(x) for x in leaves]
         jaxpr, consts = stage(flat, avals, name=arguments.fun_name(self.fun), may_use_refs=True)
+        jaxpr.origin = origin(self.kind, "fun", self.fun, jaxpr, in_tree, trees[0])
         return ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0]
 
     def _at_once(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -22,6 +22,7 @@ from ..._trace.refs import accesses, is_reusable, is_valid_for
 from ..._trace.staging import stage
 from ..._transform.manual_axes import as_typed_all
 from . import arguments
+from .origins import origin
 
 
 class Staged:
@@ -54,6 +55,7 @@ class Staged:
         self.name = arguments.fun_name(fun)
         with no_leaks(self.name, fun):
             jaxpr, self.consts = stage(flat, avals, name=self.name, arg_names=arg_names, may_use_refs=may_use_refs)
+        jaxpr.origin = origin(function, role, fun, jaxpr, in_tree, trees[0])
         self.refs = tuple(accesses(jaxpr).values)
         # Constants become inputs, so that equal bodies which close over different arrays are one program.
         self.closed = ClosedJaxpr(hoist_consts(jaxpr))

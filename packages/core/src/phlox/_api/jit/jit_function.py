@@ -47,6 +47,7 @@ from .lowered_call import LoweredCall, lower_call
 from .misses import check_miss
 from .narrowing import check_all, dtypes_of_integers
 from .options import Options
+from .origins import origin
 from .parameters import Parameters, parameters_of, variadic_parameters
 from .programs import (
     ShapeDtypeStruct,
@@ -345,7 +346,7 @@ class JitFunction:
         refs: list[Ref] = []
         written: list[int] = []
 
-        def origin(ref: Ref) -> str:
+        def source(ref: Ref) -> str:
             names = [call.names()[i] for i, passed in zip(call.ref_indices, refs, strict=True) if passed is ref]
             return f".\n\nThe reference was passed in as the argument {names[0]}" if names else ""
 
@@ -355,7 +356,7 @@ class JitFunction:
             positional, keywords = call.arguments_of(replaced(tracers, call.ref_indices, refs))
             out = strictness.run(self._is_ours, self.fun, positional, keywords)
             leaves, tree = flatten(out)
-            arguments.check_outputs(self.fun, out, leaves, "jit", origin=origin)
+            arguments.check_outputs(self.fun, out, leaves, "jit", origin=source)
             trees.append(tree)
             # Only references whose value is another object now were written: a read leaves the tracer in place.
             written.extend(i for i, (ref, x) in enumerate(zip(refs, start, strict=True)) if ref.value is not x)
@@ -366,6 +367,8 @@ class JitFunction:
         if outer and has_backward_rule(jaxpr):
             for ref, argument in zip(refs, outer, strict=True):
                 ref.outer = argument
+        static = call.static_positions if call.statics else ()
+        jaxpr.origin = origin("jit", "", self.fun, jaxpr, call.tree, trees[0], True, static)
         integer_dtypes = dtypes_of_integers(jaxpr) if self._is_ours else {}
         closed = ClosedJaxpr(hoist_consts(jaxpr))
         return FunctionTrace(closed, consts, trees[0], integer_dtypes, tuple(accesses(jaxpr).values), tuple(written))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._base import config, pytree
@@ -31,6 +31,7 @@ from ..._xla.sharding import NamedSharding, Sharding, default_sharding
 from ..devices.meshes import named
 from . import arguments
 from .options import Prefix
+from .origins import origin
 from .references import closed_over, find_refs
 from .user_functions import FlatFunction, user_call
 
@@ -242,7 +243,11 @@ def _of_arrays(tree: Any) -> Any:
 
 
 def _staged(
-    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], function: str
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    function: str,
+    static: Collection[int] = (),
 ) -> tuple[ClosedJaxpr, Any]:
     leaves, in_tree = flatten((args, kwargs))
     leaves = [as_ref(x) for x in leaves]
@@ -255,9 +260,10 @@ def _staged(
     avals = arguments.check_arrays(function, fun, args, kwargs, leaves)
     flat = FlatFunction(lambda a, k: _of_arrays(fun(*a, **k)), in_tree, user=fun)
     # Computed only for an error message: reading the signature and naming each leaf takes longer than many a trace.
-    names = functools.partial(arguments.leaf_names, fun, args, kwargs)
+    names = functools.partial(arguments.leaf_names, fun, args, kwargs, static)
     with no_leaks(arguments.fun_name(fun), fun):
         jaxpr, consts = stage(flat, avals, name=arguments.fun_name(fun), arg_names=names, may_use_refs=True)
+    jaxpr.origin = origin("jit", "", fun, jaxpr, in_tree, flat.out_tree, True, static)
     return ClosedJaxpr(jaxpr, consts), flat.out_tree
 
 
@@ -302,7 +308,7 @@ def make_jaxpr(
 
         # Added to the axes in scope: this function may itself be called inside of a mapped function.
         with only_axes((*axes_in_scope.get(), *(axis_env or ()))):
-            closed, out_tree = _staged(partial if chosen else fun, dynamic, kwargs, "make_jaxpr")
+            closed, out_tree = _staged(partial if chosen else fun, dynamic, kwargs, "make_jaxpr", chosen)
         # In this form, as in JAX with the same flag, constants stand in the equations and are no longer listed.
         if config.current().use_simplified_jaxpr_constants:
             jaxpr = closed.jaxpr.replace(constvars=[])
