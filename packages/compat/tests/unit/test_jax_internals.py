@@ -443,6 +443,12 @@ def test_instructions_to_the_compiler_change_no_results():
     metadata = module("jax.experimental.xla_metadata")
     assert compute_on(lambda x: x + 1, compute_type="device_host", out_memory_spaces=None)(1) == 2
     assert compute_on(compute_type="gpu_stream:1", out_memory_spaces=None)(lambda x: x + 1)(1) == 2
+    device, host = phlox.memory.Space.Device, phlox.memory.Space.Host
+    f = compute_on(lambda x: (x, {"a": x}), compute_type="device_host", out_memory_spaces=(device, {"a": host}))
+    for here, there in (f(phlox.numpy.ones(2)), phlox.jit(f)(phlox.numpy.ones(2))):
+        assert (here.sharding.memory_kind, there["a"].sharding.memory_kind) == ("device", "pinned_host")
+    with pytest.raises(TypeError, match="is no string"):
+        compute_on(lambda x: x, compute_type=3, out_memory_spaces=device)
     with compute_on("device_host"), metadata.set_xla_metadata(a=1), metadata.fuse_limit():
         assert metadata.xla_metadata_call(lambda x: x, a=1)(3) == metadata.must_fuse_call("1")(lambda x: x)(3)
     with pytest.raises(phlox.errors.OptionError, match="Invalid compute type moon"):
