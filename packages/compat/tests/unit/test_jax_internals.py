@@ -457,6 +457,32 @@ def test_instructions_to_the_compiler_change_no_results():
     assert module("jax.experimental.scheduling_groups").scheduling_group("a")(abs)(-1) == 1
 
 
+_RULES = [
+    ("i j, j k -> i k", {}, True),
+    ("... (i j) -> ... i j", {}, True),
+    ("(i j) -> i", {"j": 2}, True),
+    ("i j -> i", {"reduction_factors": ("j",)}, True),
+    ("i ->", {}, True),
+    *[(text, {}, False) for text in ("i", "i -> j -> k", "(i) -> i", "1 -> i", "i; -> i", "(i j -> i", "i ... -> i")],
+    ("(i j) -> i j", {"j": 2}, False),
+    ("(i j) -> i", {}, False),
+    ("i -> i", {"k": 2}, False),
+    ("i -> i", {"need_replication_factors": ("k",)}, False),
+]
+
+
+@pytest.mark.parametrize(("text", "factors", "is_rule"), _RULES, ids=str)
+def test_rules_for_partitioning_are_checked(text, factors, is_rule):
+    partitioning = module("jax.experimental.custom_partitioning")
+    f = partitioning.custom_partitioning(lambda x: x)
+    if is_rule:
+        f.def_partition(None, sharding_rule=text, **factors)
+        assert repr(f.sharding_rule).startswith("SdyShardingRule((")
+    else:
+        with pytest.raises(ValueError):
+            f.def_partition(None, sharding_rule=text, **factors)
+
+
 def test_functions_with_rules_for_their_partitioning_run():
     partitioning = module("jax.experimental.custom_partitioning")
     f = partitioning.custom_partitioning(lambda x, n: x * n, static_argnums=(1,))
