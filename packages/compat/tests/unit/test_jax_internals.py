@@ -485,12 +485,44 @@ def test_instructions_to_the_compiler_change_no_results():
     metadata = module("jax.experimental.xla_metadata")
     assert compute_on(lambda x: x + 1, compute_type="device_host", out_memory_spaces=None)(1) == 2
     assert compute_on(compute_type="gpu_stream:1", out_memory_spaces=None)(lambda x: x + 1)(1) == 2
+    device, host = phlox.memory.Space.Device, phlox.memory.Space.Host
+    f = compute_on(lambda x: (x, {"a": x}), compute_type="device_host", out_memory_spaces=(device, {"a": host}))
+    for here, there in (f(phlox.numpy.ones(2)), phlox.jit(f)(phlox.numpy.ones(2))):
+        assert (here.sharding.memory_kind, there["a"].sharding.memory_kind) == ("device", "pinned_host")
+    with pytest.raises(TypeError, match="is no string"):
+        compute_on(lambda x: x, compute_type=3, out_memory_spaces=device)
     with compute_on("device_host"), metadata.set_xla_metadata(a=1), metadata.fuse_limit():
         assert metadata.xla_metadata_call(lambda x: x, a=1)(3) == metadata.must_fuse_call("1")(lambda x: x)(3)
     with pytest.raises(phlox.errors.OptionError, match="Invalid compute type moon"):
         compute_on(lambda x: x, compute_type="moon", out_memory_spaces=None)
     assert module("jax.experimental.shard_alike").shard_alike(1, 2) == (1, 2)
     assert module("jax.experimental.scheduling_groups").scheduling_group("a")(abs)(-1) == 1
+
+
+_RULES = [
+    ("i j, j k -> i k", {}, True),
+    ("... (i j) -> ... i j", {}, True),
+    ("(i j) -> i", {"j": 2}, True),
+    ("i j -> i", {"reduction_factors": ("j",)}, True),
+    ("i ->", {}, True),
+    *[(text, {}, False) for text in ("i", "i -> j -> k", "(i) -> i", "1 -> i", "i; -> i", "(i j -> i", "i ... -> i")],
+    ("(i j) -> i j", {"j": 2}, False),
+    ("(i j) -> i", {}, False),
+    ("i -> i", {"k": 2}, False),
+    ("i -> i", {"need_replication_factors": ("k",)}, False),
+]
+
+
+@pytest.mark.parametrize(("text", "factors", "is_rule"), _RULES, ids=str)
+def test_rules_for_partitioning_are_checked(text, factors, is_rule):
+    partitioning = module("jax.experimental.custom_partitioning")
+    f = partitioning.custom_partitioning(lambda x: x)
+    if is_rule:
+        f.def_partition(None, sharding_rule=text, **factors)
+        assert repr(f.sharding_rule).startswith("SdyShardingRule((")
+    else:
+        with pytest.raises(ValueError):
+            f.def_partition(None, sharding_rule=text, **factors)
 
 
 def test_functions_with_rules_for_their_partitioning_run():

@@ -266,6 +266,7 @@ REFUSED = {
     "set_mesh of something": lambda m: m.set_mesh(3),
     "set_mesh in a program": lambda m: m.jit(lambda x: m.set_mesh(mesh(m)))(1.0),
     "too few devices": lambda m: m.make_mesh((16,), ("x",)),
+    "a negative length": lambda m: m.make_mesh((2, -1), ("x", "y")),
     "too many names": lambda m: m.make_mesh((4,), ("x", "y")),
     "shape that is none": lambda m: m.make_mesh(4, "x"),
     "spec without a mesh": lambda m: m.device_put(X, m.P("x")),

@@ -1,16 +1,19 @@
 """Instructions to the compiler that phlox does not pass on: where to compute, and attributes of operations.
 
 ``jax.experimental.compute_on``, ``xla_metadata``, ``scheduling_groups`` and ``shard_alike``. Libraries wrap functions
-in them to save memory or time. Results do not depend on them, so the functions here return what they are given.
+in them to save memory or time. Values do not depend on them, so the functions here return what they are given; only
+the memory of the results of `compute_on` is as declared.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from phlox.errors import OptionError
+from phlox import device_put
+from phlox.errors import ArgumentError, OptionError
 
 _PLACES = ("device_host", "device", "tpu_sparsecore")
 
@@ -33,18 +36,32 @@ def compute_on(
     Args:
       f: the function. A string is `compute_type`, as before JAX 0.12; the result is then a context manager too.
       compute_type: ``"device_host"``, ``"device"``, ``"tpu_sparsecore"`` or ``"gpu_stream:1"``.
-      out_memory_spaces, compiler_options: not used.
+      out_memory_spaces: a tree prefix of the result with a `memory.Space` for each, into which it is put.
+      compiler_options: not used.
 
     Raises:
+      ArgumentError: `compute_type` is no string.
       OptionError: there is no such `compute_type`.
     """
     place = f if isinstance(f, str) else compute_type
-    if not isinstance(place, str) or (place not in _PLACES and not place.startswith("gpu_stream:")):
+    if not isinstance(place, str):
+        raise ArgumentError(f"compute_on: compute_type={place!r} is no string", instead="compute_type='device_host'")
+    if place not in _PLACES and not place.startswith("gpu_stream:"):
         raise OptionError(
             f"Invalid compute type {place}. Current supported values are `device_host`, `device`, `tpu_sparsecore`, "
             "and `gpu_stream:#`."
         )
-    return f if callable(f) else _unchanged()
+    if out_memory_spaces is None:
+        return f if callable(f) else _unchanged()
+
+    def with_spaces(g: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(g)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            return device_put(g(*args, **kwargs), out_memory_spaces)
+
+        return run
+
+    return with_spaces(f) if callable(f) else with_spaces
 
 
 def compute_on2(f: Callable[..., Any] | None = None, **options: Any) -> Any:

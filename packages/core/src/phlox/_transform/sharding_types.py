@@ -12,7 +12,7 @@ from typing import Any
 from .._base import config
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, typeof_value
-from .._ir.memory_spaces import Space, kind_of
+from .._ir.memory_spaces import Space, any_spaces, kind_of
 from .._ir.primitive import primitive
 from .._ir.sharding_types import NO_REDUCTIONS, any_specs, entries_of, reductions_of, spec_over, without_manual
 from .._trace.trace import typeof
@@ -38,6 +38,11 @@ def reshard_like(x: Any, aval: ShapedArray) -> Any:
 def in_space(x: Any, space: Space) -> Any:
     """`x` in this memory space."""
     return x if typeof(x).memory_space is space else primitive("to_memory").bind(x, memory_kind=kind_of(space))
+
+
+def in_device_memory(x: Any) -> Any:
+    """`x` in the memory of the device."""
+    return in_space(x, Space.Device) if any_spaces() else x
 
 
 def in_one_space(*xs: Any) -> Sequence[Any]:

@@ -51,7 +51,7 @@ def make_mesh(
     Raises:
       ArgumentError: `axis_sizes` is no sequence.
       DeviceError: there are too few devices.
-      ShapeError: there are more or fewer names than axes, or a name occurs twice.
+      ShapeError: there are more or fewer names than axes, a name occurs twice, or a length is not positive.
 
     >>> make_mesh((1, 1), ("data", "model")).shape_tuple
     (('data', 1), ('model', 1))
@@ -63,6 +63,8 @@ def make_mesh(
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     there = list(all_devices() if devices is None else devices)
     size = math.prod(shape)
+    if any(n <= 0 for n in shape):
+        raise ShapeError(f"make_mesh: axis_sizes={shape} has a length that is not positive", shapes=[shape])
     if size > len(there):
         raise DeviceError(
             f"make_mesh: a mesh of shape {shape} takes {size} devices, and there are {len(there)}",

@@ -193,6 +193,8 @@ def symbolic_args_specs(
     # One scope for all arguments, in which equal names are equal lengths.
     where = scope if scope is not None else SymbolicScope(constraints)
     leaves, tree = pytree.flatten(args)
+    if isinstance(shapes_specs, list) and isinstance(args, tuple):  # of positional arguments
+        shapes_specs = tuple(shapes_specs)
     specs = pytree.spread("symbolic_args_specs shapes_specs", shapes_specs, args, pytree.is_none)
     structs = []
     for x, spec in zip(leaves, specs, strict=True):

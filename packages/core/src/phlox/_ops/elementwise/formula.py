@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..._ir import dtypes
+from ..._ir.memory_spaces import any_spaces
 from ..._trace.trace import typeof
+from ..._transform.sharding_types import in_one_space
 from ..structure.shape import bitcast_convert_type, convert
 from . import arithmetic as e, logic
 from .families import literal, repeat_to
@@ -115,7 +117,9 @@ class Formula:
         # A number takes the dtype of the other case, not that of the condition.
         like = yes if type(yes) is Formula else no
         chosen, other = like.of(yes).x, like.of(no).x
-        operands = self.x, chosen, other
+        operands: Sequence[Any] = self.x, chosen, other
+        if any_spaces():
+            operands = in_one_space(*operands)
         # NumPy broadcasts no symbolic lengths.
         shapes = [typeof(x).shape for x in operands if typeof(x).shape]
         shape = tuple(next((n for n in lengths if n != 1), 1) for lengths in zip(*shapes, strict=True))

@@ -15,6 +15,7 @@ from ..._operands.promotion import common_dtype, promote_dtypes, promote_inexact
 from ..._operands.short_floats import round_to, widen
 from ..._ops.elementwise import arithmetic as e
 from ..._ops.structure.slicing import along
+from ..._transform.sharding_types import in_device_memory
 from ...typing import Array, ArrayLike
 from .._creation.from_data import asarray
 from .._elementwise.binary import multiply, remainder, subtract
@@ -256,6 +257,8 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, beyond
     """`interp`; `beyond`: whether to extrapolate linearly beyond the left and the right end."""
     x, xp = (asarray(v) for v in promote_inexact(x, xp))
     fp = asarray(promote_inexact(fp)[0])
+    if not type_of(x).ndim:
+        xp, fp = in_device_memory(xp), in_device_memory(fp)
     if is_kind(x, "c"):
         raise DtypeError("interp: complex places have no order", instead="real numbers")
     if period is not None:

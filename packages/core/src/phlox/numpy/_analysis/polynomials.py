@@ -15,6 +15,7 @@ from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic, surely_at_least
 from ..._operands.checks import check, integer, type_of
 from ..._operands.promotion import promote_dtypes, promote_inexact, to_dtype
+from ..._transform.sharding_types import in_device_memory
 from ...typing import Array, ArrayLike
 from .._creation.fill import arange, ones, zeros
 from .._creation.from_data import asarray
@@ -254,7 +255,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     Array([ 1.,  0., -4.], dtype=float32)
     """
     (roots,) = promote_inexact(*check("poly", seq_of_zeros))
-    roots = atleast_1d(roots)
+    roots = in_device_memory(atleast_1d(roots))
     shape = type_of(roots).shape
     if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
         from .._linalg.decompositions import eigvals  # imported late, to keep `import phlox` fast

@@ -6,9 +6,11 @@ from typing import Any
 
 from ..._api.devices.out_sharding import OutSharding
 from ..._base.errors import ShapeError
+from ..._ir.memory_spaces import any_spaces
 from ..._operands.broadcasting import checked_common_shape
 from ..._operands.checks import as_shape, check, check_one, type_of
 from ..._ops.structure import shape as ops
+from ..._transform.sharding_types import in_one_space
 from ...typing import Array, ArrayLike, Shape
 
 
@@ -84,4 +86,6 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[Any, ...]:
     """
     checked = check("broadcast_arrays", *args)
     common = broadcast_shapes(*[type_of(x).shape for x in checked])
+    if any_spaces():
+        checked = in_one_space(*checked)
     return tuple(broadcast_to(x, common) for x in checked)

@@ -18,6 +18,7 @@ from ..._operands.checks import as_shape, canonical_axes, canonical_axis, check,
 from ..._operands.index_bounds import INSERT, check_positions
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._trace.trace import Tracer
+from ..._transform.sharding_types import in_device_memory, in_space
 from ...typing import Array, ArrayLike, Shape
 from .._creation.fill import arange, zeros_like
 from .._creation.from_data import asarray
@@ -121,7 +122,7 @@ def delete(
     n = type_of(a).shape[at]
     if isinstance(obj, slice):
         # NumPy's own function on the positions has all its rules: for slices backwards, masks, positions named twice.
-        return take(a, np.delete(np.arange(index(n)), obj), at)
+        return _rows(a, np.delete(np.arange(index(n)), obj), at)
     if hasattr(obj, "__index__") and not isinstance(obj, Tracer) and not getattr(obj, "shape", ()):
         if is_symbolic(n):
             return _delete_unique(a, asarray([obj]), at)
@@ -129,7 +130,7 @@ def delete(
         if not -n <= position < n:
             what = f"delete: index {position} is out of bounds for axis {at} with size {n}"
             raise AxisError(what, instead=f"an index from {-n} to {n - 1}", axis=at)
-        return take(a, np.delete(np.arange(n), position), at)
+        return _rows(a, np.delete(np.arange(n), position), at)
     obj = check_one("delete", obj)
     if is_kind(obj, "iu") and assume_unique_indices:
         return _delete_unique(a, obj, at)
@@ -140,7 +141,12 @@ def delete(
         raise ShapeError(f"delete: a mask of shape {positions.shape} for {n} elements", shapes=[positions.shape])
     if positions.dtype.kind not in "biu":
         raise ArgumentError(f"delete: {type_of(obj).short} is no position", instead="integers or bools")
-    return take(a, np.delete(np.arange(index(n)), positions), at)
+    return _rows(a, np.delete(np.arange(index(n)), positions), at)
+
+
+def _rows(a: Any, positions: np.ndarray[Any, Any], at: int) -> Any:
+    """The subarrays of `a` at constant positions along an axis, in the memory in which `a` is."""
+    return take(a, in_space(asarray(positions), type_of(a).memory_space), at)
 
 
 def _delete_unique(a: Any, obj: Any, at: int) -> Any:
@@ -194,6 +200,7 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
 
 
 def _insert(a: Any, positions: Any, values: Any, at: int) -> Any:
+    a, values = in_device_memory(a), in_device_memory(values)
     n, rank = type_of(a).shape[at], type_of(a).ndim
     values = to_dtype(values, type_of(a).dtype, type_of(a).weak_type)
     values = reshape(values, (1,) * (rank - type_of(values).ndim) + type_of(values).shape)

@@ -18,6 +18,7 @@ from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._operands.short_floats import round_to, widen
 from ..._ops.elementwise import logic
 from ..._trace.trace import Tracer
+from ..._transform.sharding_types import in_device_memory
 from ...typing import Array, ArrayLike
 from .._creation.fill import zeros
 from .._elementwise.binary import maximum
@@ -153,6 +154,8 @@ def searchsorted(
             raise ShapeError(f"searchsorted: {name} must be a vector, got {type_of(x).short}")
     if sorter is not None:
         a = take(a, sorter)
+    if not type_of(v).ndim:
+        a = in_device_memory(a)  # where positions of one number are, as in JAX
     return _searchsorted(a, v, right=side == "right", method=method)
 
 
