@@ -37,6 +37,7 @@ from .._operands.promotion import to_dtype
 from .._ops.linalg.dot import PrecisionLike
 from .._ops.structure import shape as ops, top_k as topk
 from .._ops.structure.numbers import large_integer
+from .._transform.manual_axes import vary_also
 from .._xla.sharding import Sharding
 from ..typing import Array, ArrayLike, DTypeLike, Shape
 from ._contraction import dot_general
@@ -124,7 +125,8 @@ def full_like(
     if sharding is None and not is_weak:
         sharding = own_sharding(x, lengths)
     out = full(lengths, value, sharding=sharding)
-    return ops.convert(out, type_of(out).dtype, is_weak)
+    # As in JAX, it varies between the devices of a `shard_map` as `x` does.
+    return vary_also(ops.convert(out, type_of(out).dtype, is_weak), aval.vma)
 
 
 @takes_out_sharding

@@ -184,6 +184,8 @@ def _mapped(
         dynamic = tuple(s is not None for s in specs)
         fixed = tuple(x for x, spec in zip(leaves, specs, strict=True) if spec is None)
         is_eager = current_trace.get() is None
+        if is_eager and isinstance(where, AbstractMesh):
+            _check_meshes(function, where, leaves)
         # Only eager calls have `out_shardings`, see below, so a traced call must not take their function.
         # The class, because 1 == 1.0 == True.
         key: Any = (where, is_eager, in_tree, tuple(specs), ref_leaves, tuple((type(x), x) for x in fixed))
@@ -239,6 +241,19 @@ def _mesh(function: str, mesh: Any, names: frozenset[Any]) -> Mesh:
     if unknown:
         raise OptionError(f"{function}: axis_names has {sorted(map(repr, unknown))[0]}, which is no axis of {mesh}")
     return mesh
+
+
+def _check_meshes(function: str, mesh: AbstractMesh, leaves: Sequence[Any]) -> None:
+    """Raises `DeviceError` if an argument is on a mesh of other axes than the abstract one, which has no devices."""
+    for x in leaves:
+        sharding = getattr(x, "sharding", None)
+        if isinstance(sharding, NamedSharding) and sharding.mesh.shape_tuple != mesh.shape_tuple:
+            raise DeviceError(
+                f"{function}: Mesh shape of the input {sharding.mesh.shape_tuple} does not match the mesh shape passed "
+                f"to shard_map, {mesh.shape_tuple}",
+                instead="the mesh of the arguments, or phlox.device_put of the argument",
+                mesh=mesh,
+            )
 
 
 def _mapped_names(mesh: Mesh, names: frozenset[Any]) -> frozenset[Any]:

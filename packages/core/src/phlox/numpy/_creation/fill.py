@@ -38,6 +38,7 @@ from ..._ops.structure.iota import iota
 from ..._ops.structure.numbers import large_integer, scalar_of
 from ..._trace.refs import content_type
 from ..._trace.trace import Tracer, recorder
+from ..._transform.manual_axes import vary_also
 from ..._transform.sharding_types import reshard_like
 from ..._xla import transfer_guard
 from ..._xla.array import put
@@ -231,7 +232,11 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, de
     if device is None and not weak and model is not aval:
         device = own_sharding(model, lengths)
     out = _filled(function, lengths, value, out_dtype, device, weak)
-    return out if not aval.annotated or shape is not None or device is not None else reshard_like(out, aval)
+    if not aval.annotated:
+        return out
+    # As in JAX, it varies between the devices of a `shard_map` as `a` does, whatever its shape.
+    out = vary_also(out, aval.vma)
+    return out if shape is not None or device is not None else reshard_like(out, aval)
 
 
 def zeros_like(
