@@ -380,6 +380,7 @@ WRONG_MOVES = [
     lambda m, x: m.lax.psum_scatter(x, "i"),
     lambda m, x: m.lax.pcast(x, "i", to="elsewhere"),
     lambda m, x: m.lax.pcast(x, {"i"}, to="varying"),
+    lambda m, x: m.lax.pcast(x, ["i"], to="varying"),
     *[
         lambda m, x, f=f: m.pmap(lambda x: f(m, x), axis_name="i")(x)
         for f in (

@@ -455,6 +455,21 @@ def test_axes_along_which_a_value_is_the_same():
         assert m.typeof(m.numpy.ones(2)).mat.invarying(mesh(m)) == frozenset()
 
 
+def test_arrays_like_one_that_varies():
+    for m in (phlox, jax):
+        seen = []
+
+        def look(x, m=m, seen=seen):
+            struct = m.eval_shape(lambda x: x, x)
+            likes = [m.lax.full_like, m.numpy.full_like, lambda x, _, **options: m.numpy.zeros_like(x, **options)]
+            made = [like(a, 1, **options) for like in likes for a in (x, struct) for options in ({}, {"shape": (3,)})]
+            seen.extend(m.typeof(a).mat.varying for a in (*made, m.numpy.zeros(3)))
+            return x
+
+        m.shard_map(look, mesh=mesh(m), in_specs=m.P("x"), out_specs=m.P("x"))(X)
+        assert seen == [{"x"}] * 12 + [frozenset()]
+
+
 @pytest.mark.parametrize("collective", ["all_gather", "psum", "ppermute", "psum_scatter", "all_to_all"])
 def test_equal_collectives_are_merged_by_the_compiler(collective):
     """A backward pass that gathers again what the forward pass gathered needs one transfer, unless there is a barrier."""

@@ -44,13 +44,6 @@ def as_varying(x: Any, aval: ShapedArray) -> Any:
     return primitive("psum_invariant").bind(x, axes=less, axis_index_groups=None)[0] if less else x
 
 
-def vary_like(x: Any, aval: ShapedArray) -> Any:
-    """`x`, a new array, declared as varying along the mapped axes in scope along which `aval` varies."""
-    # A `ShapeDtypeStruct` keeps the axes of the function in which it was made.
-    more = aval.vma and (aval.vma - typeof(x).vma).intersection(tracked_axes())
-    return primitive("pvary").bind(x, axes=in_order(more)) if more else x
-
-
 def _with_manual_reductions(x: Any, aval: ShapedArray) -> Any:
     """`x` with the reductions of `aval` over manual axes. All changes but a sum are declarations."""
     have, (unreduced, reduced) = typeof(x), manual_reductions(typeof(x))
@@ -102,6 +95,12 @@ def vary_also(x: Any, axes: frozenset[Any]) -> Any:
     """`x`, varying along `axes` too."""
     aval = typeof(x)
     return x if axes <= aval.vma else as_varying(x, aval.varying(aval.vma | axes))
+
+
+def vary_like(x: Any, aval: ShapedArray) -> Any:
+    """`x`, a new array, declared as varying along the mapped axes in scope along which `aval` varies."""
+    # A `ShapeDtypeStruct` keeps the axes of the function in which it was made.
+    return vary_also(x, aval.vma.intersection(tracked_axes())) if aval.vma else x
 
 
 def as_typed(x: Any, aval: ShapedArray) -> Any:

@@ -342,14 +342,14 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
 
     Raises:
       AxisNameError: no mapped axis has this name.
-      ArgumentError: `axis_name` is a set.
+      ArgumentError: `axis_name` is a set or a list.
       OptionError: `to` is none of "varying", "reduced" and "unreduced", or an array cannot be declared so.
 
     >>> import phlox
     >>> phlox.vmap(lambda x: pcast(x, "i", to="varying") + 1, axis_name="i")(np.arange(2))
     Array([1, 2], dtype=int32)
     """
-    if isinstance(axis_name, set | frozenset):
+    if isinstance(axis_name, set | frozenset | list):
         raise ArgumentError(f"pcast: axis_name={axis_name!r}", instead="a name or a tuple of names")
     if to not in {target for _, target in _CASTS}:
         raise OptionError(f"pcast: to={to!r}", instead="'varying', 'reduced' or 'unreduced'")
