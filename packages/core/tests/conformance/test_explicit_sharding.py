@@ -150,6 +150,7 @@ PROGRAMS = {
     "concatenate": (lambda m, x, y: m.numpy.concatenate([x, y], 1), "8@x,4", "8@x,4"),
     "stack": (lambda m, x, y: m.numpy.stack([x, y]), X, X),
     "pad": (lambda m, x: m.numpy.pad(x, ((0, 0), (1, 1))), "8@x,4"),
+    "pad a split axis to a multiple": (lambda m, x: m.numpy.pad(x, ((1, 3), (1, 1)), constant_values=2), "8@x,4@y"),
     "pad a split axis": (lambda m, x: m.numpy.pad(x, ((1, 1), (0, 0))), "8@x,4"),
     "pad by negative widths": (lambda m, x: m.lax.pad(x, np.float32(0), ((-2, -2, 0), (0, 0, 0))), "8@x,4"),
     "slice": (lambda m, x: x[:, 1:3], "8@x,4"),

@@ -116,9 +116,14 @@ def test_xla_prints_nothing_about_donated_arrays(capfd):
 def test_donation_that_no_output_can_use_is_announced_and_harmless():
     f = phlox.jit(lambda x: x.sum(), donate_argnums=0)
     x = jnp.ones(3)
-    with pytest.warns(UserWarning, match=r"no output can take the place of f32\[3\]"):
+    with pytest.warns(UserWarning, match=r"donated buffers were not usable: float32\[3\]\.\nNo output"):
         f(x)
     assert not x.is_deleted()
+
+
+def test_constraints_that_are_no_shardings_are_type_errors():
+    for wrong in (3, "x", phlox.devices()[0], None):
+        refuse(errors.ArgumentError, lambda wrong=wrong: phlox.lax.with_sharding_constraint(jnp.ones(2), wrong))
 
 
 def test_tracers_that_escape():

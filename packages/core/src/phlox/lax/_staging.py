@@ -200,8 +200,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
       A pytree like `x`, with the same values.
 
     Raises:
+      ArgumentError: an entry is not a sharding.
       DeviceError: a `PartitionSpec` is given, and there is no mesh in the context.
-      OptionError: an entry is not a sharding.
       ShapeError: a spec has more entries than the array has axes.
       ShardingTypeError: a spec names `Explicit` axes of the mesh.
       ShardingAssertionError: all axes of the mesh of the context are `Explicit`, and the array is split otherwise.
@@ -225,7 +225,7 @@ def _constrained(x: Any, leaf_sharding: Any) -> Any:
         return layout_constraint(x, major_to_minor=tuple(leaf_sharding.layout.major_to_minor))
     sharding = named("with_sharding_constraint", leaf_sharding)
     if not isinstance(sharding, Sharding):
-        raise OptionError(
+        raise ArgumentError(
             f"with_sharding_constraint: {leaf_sharding!r} is no sharding", instead="NamedSharding(mesh, spec)"
         )
     if isinstance(sharding, NamedSharding):

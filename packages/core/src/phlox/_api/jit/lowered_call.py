@@ -60,8 +60,8 @@ class LoweredCall(NamedTuple):
     def _warn_of_unused(self, program: Program) -> None:
         useless = sorted(self.lowering.donated - program.donated)
         if useless:
-            types = ", ".join(aval_of(self.lowering.placements[i]).short for i in useless)
-            warn(f"Some donated buffers were not usable: no output can take the place of {types}", UserWarning)
+            types = ", ".join(str(aval_of(self.lowering.placements[i])) for i in useless)
+            warn(f"Some donated buffers were not usable: {types}.\nNo output can take their place.", UserWarning)
 
 
 def lower_call(

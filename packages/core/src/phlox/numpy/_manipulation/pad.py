@@ -16,6 +16,7 @@ from ..._ir.dimensions import is_symbolic, max_dim
 from ..._operands.checks import check_one, integer, type_of
 from ..._operands.indices import positions
 from ..._operands.promotion import to_dtype
+from ..._ops.structure import shape as ops
 from ..._ops.structure.slicing import along
 from ..._transform.sharding_types import with_reductions
 from ...typing import Array, ArrayLike
@@ -123,7 +124,11 @@ def pad(
             raise ShapeError(f"pad: an axis of length 0 has no elements for mode={mode!r}", instead="mode='constant'")
     if mode in ("constant", "linear_ramp", "empty"):
         option = "end_values" if mode == "linear_ramp" else "constant_values"
-        ends = _pairs(option, kwargs.get(option, 0), rank)
+        value = kwargs.get(option, 0)
+        # Along an axis that is split over explicit mesh axes nothing can be concatenated.
+        if mode != "linear_ramp" and type_of(array).spec is not None and np.ndim(value) == 0:
+            return _with_one_value(array, value, widths)
+        ends = _pairs(option, value, rank)
         return _to_values(array, ends, widths=widths, ramp=mode == "linear_ramp")
     if mode in _STATISTICS:
         lengths = kwargs.get("stat_length")
@@ -154,6 +159,16 @@ def _to_values(array: Any, ends: Any, widths: Widths, ramp: bool) -> Any:
             after = flip(_ramp(pair[1], last, hi, axis), axis)
         array = concatenate([before, array, after], axis)
     return to_dtype(array, dtype, weak)
+
+
+@functools.partial(jit, inline=True, static_argnames="widths")
+def _with_one_value(array: Any, value: Any, widths: Widths) -> Any:
+    """Pads all axes with one number."""
+    aval = type_of(array)
+    value = with_reductions(to_dtype(check_one("pad", value), aval.dtype), aval)
+    return to_dtype(
+        ops.pad(array, value, padding_config=tuple((lo, hi, 0) for lo, hi in widths)), aval.dtype, aval.weak_type
+    )
 
 
 def _stretch(x: Any, array: Any, axis: int, n: int) -> Any:
