@@ -47,6 +47,19 @@ def test_what_cannot_be_compiled_here_is_left_out():
     assert "stablehlo.cosine" not in text.as_text()
 
 
+@pytest.mark.parametrize("name", ["", "wave", "my.", ".wave", "my wave.n", "1.n"])
+def test_names_of_composites_have_a_namespace(name):
+    with pytest.raises(phlox.errors.ArgumentError, match="has no namespace"):
+        phlox.jit(phlox.lax.composite(lambda x: x + 1, name)).lower(1.0)
+    with pytest.raises(ValueError, match="valid namespaced op name"):
+        jax.jit(jax.lax.composite(lambda x: x + 1, name)).lower(1.0)
+
+
+@pytest.mark.parametrize("name", ["my.wave", "A_1.2.$b", "a.b.c"])
+def test_other_names_of_composites(name):
+    both(lambda m, x: m.jit(m.lax.composite(lambda x: x + 1, name))(x), data((3,)))
+
+
 def test_composite():
     def tangent(m, scale=None):
         f = lambda x, y, *, scale=None, word="a": m.lax.sin(x) / m.lax.cos(x) * (1 if scale is None else scale) + y

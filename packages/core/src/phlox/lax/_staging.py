@@ -150,7 +150,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
     Returns:
       A function with the arguments and results of `decomposition`. It raises `UnexpectedTracerError` for attributes
-      that are traced, and `ArgumentError` for those that cannot be written.
+      that are traced, and `ArgumentError` for those that cannot be written and for a name without a namespace.
 
     >>> import functools
     >>> import phlox.lax as lax

@@ -5,6 +5,7 @@ Compilers without one use the decomposition; so do derivatives and vmap.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value, dense, number, quoted
 from .call import call, jit_p
 from .masked import masked_jaxpr
+
+#: the names that StableHLO takes: a namespace, and names in it
+_NAME = re.compile(r"[a-zA-Z]\w*(\.[\w$]+)+", re.ASCII)
 
 
 def attribute(name: str, value: Any) -> str:
@@ -53,6 +57,10 @@ def element_text(dtype: np.dtype) -> str:
 def _composite_lower(
     f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, version: int, attributes: str
 ) -> list[Value]:
+    if not _NAME.fullmatch(name):
+        raise ArgumentError(
+            f"composite: name={name!r} has no namespace", instead="a name such as 'my_project.my_operation'"
+        )
     known = f.module.known
     # One function for each decomposition, however often it is called.
     symbol = known.get(("composite", jaxpr.jaxpr))
