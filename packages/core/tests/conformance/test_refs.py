@@ -298,6 +298,13 @@ def rematerialized(m):
     return m.checkpoint(lambda x: r[1] * x)(2.0), m.grad(m.checkpoint(lambda x: m.numpy.sin(r[1] * x)))(2.0)
 
 
+def written_in_checkpoint(m):
+    r, passed = m.new_ref(np.float32(0)), m.new_ref(np.float32(0))
+    m.checkpoint(lambda: r.__setitem__(..., 1.0))()
+    m.grad(m.checkpoint(lambda x: (passed.__setitem__(..., 2.0), x)[1]))(1.0)
+    return [(x[...], isinstance(x[...], m.Array), repr(x)) for x in (r, passed)]
+
+
 def keys(m):
     r = m.new_ref(m.random.key(3))
 
@@ -369,7 +376,7 @@ def views(m):
 PROGRAMS = [
     writes, types_of_references, first_value_stays, numbers, passed, passed_in_trees, closed_over, closed_over_and_passed, static_arguments,
     jit_in_jit, made_inside, loops, while_loops, scanned, branches, nested, derivatives, batches, batches_of_references,
-    beside_derivatives, read_in_vmap, rematerialized, keys, of_shapes, emptied, many_dtypes, gradients_in_references, views,
+    beside_derivatives, read_in_vmap, rematerialized, written_in_checkpoint, keys, of_shapes, emptied, many_dtypes, gradients_in_references, views,
 ]  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from ..._transform.padding import pad_elementwise
 from ..._transform.transpose import is_linear
 from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
+from ..structure.shape import results_as_arrays
 from .call import rebuild_call
 from .division import Divided, Policy, divide
 from .once import once_drop_unused, once_transpose, runs_once
@@ -41,8 +42,8 @@ def _selected(prevent_cse: Flags, selected: Sequence[bool]) -> Flags:
 def _remat_eager(*args: Any, jaxpr: ClosedJaxpr, differentiated: bool, **_: Any) -> list[Any]:
     if differentiated and config.current().debug_key_reuse:
         with config.scope(debug_key_reuse=False):  # see `_remat_keys`
-            return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
-    return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
+            return results_as_arrays(eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args))
+    return results_as_arrays(eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args))
 
 
 def _remat_lower(
