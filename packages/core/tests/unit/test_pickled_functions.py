@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import phlox
+import phlox.numpy as jnp
 
 
 @pytest.fixture(autouse=True, params=[True, False], ids=["generated", "general"])
@@ -111,3 +112,10 @@ def test_functions_are_pickled_with_their_code(make, is_called_before):
 def test_other_context_variables_are_not_pickled():
     with pytest.raises(TypeError, match="cannot pickle 'ContextVar' object"):
         pickle.dumps(contextvars.ContextVar("mine"))
+
+
+@pytest.mark.parametrize(
+    "function", [jnp.add, jnp.sin, jnp.arange, jnp.reshape, phlox.nn.relu, phlox.lax.scan, phlox.lax.map, phlox.jvp]
+)
+def test_public_functions_are_pickled_by_name(function):
+    assert pickle.loads(pickle.dumps(function)) is function

@@ -98,7 +98,7 @@ def user_call(function: Fun) -> Fun:
             trim(error)
             raise
 
-    call.__name__, call.__doc__ = function.__name__, function.__doc__
+    call.__name__, call.__qualname__, call.__doc__ = function.__name__, function.__qualname__, function.__doc__
     call.__wrapped__ = function  # type: ignore[attr-defined]
     call.__module__ = function.__module__
     return call  # type: ignore[return-value]

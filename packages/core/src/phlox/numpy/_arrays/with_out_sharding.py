@@ -17,3 +17,7 @@ ravel = takes_out_sharding(_shapes.ravel)
 reshape = takes_out_sharding(_shapes.reshape)
 zeros = takes_out_sharding(_fill.zeros)
 zeros_like = takes_out_sharding(_fill.zeros_like)
+
+# They are pickled by these names.
+for _function in (arange, broadcast_to, empty, full, full_like, ones, ones_like, ravel, reshape, zeros, zeros_like):
+    _function.__module__ = __name__

@@ -9,6 +9,7 @@ import functools
 import inspect
 import math
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -342,6 +343,12 @@ class ufunc:
 
     def _identity(self) -> Any:
         return self.__name__, self._declaration
+
+    def __reduce__(self) -> Any:
+        # Those of `phlox.numpy` are stored by name, as functions are: their compiled programs cannot be.
+        if getattr(sys.modules.get(self.__module__), self.__name__, None) is self:
+            return self.__name__
+        return super().__reduce__()
 
     def __hash__(self) -> int:
         return hash(self._identity())
