@@ -153,6 +153,20 @@ def test_options_without_effect_are_scoped_as_others(name):
     assert state.value == default
 
 
+def test_options_without_effect_have_the_values_of_jax():
+    wrong = {
+        "jax_array_garbage_collection_guard": "never",
+        "jax_error_checking_behavior_nan": None,
+        "jax_optimization_level": 1,
+        "jax_persistent_cache_min_compile_time_secs": "long",
+        "jax_traceback_in_locations_limit": "1.5",
+    }
+    for name, value in wrong.items():
+        with pytest.raises(errors.ConfigError, match=name.removeprefix("jax_")):
+            config.update(name, value)
+        assert config.read(name) == inert_flags.DEFAULTS[name]
+
+
 def test_options_without_effect_are_told_once(caplog):
     inert_flags.note.cache_clear()  # other tests of this process may have set the option
     with caplog.at_level("DEBUG", logger="phlox"):

@@ -327,23 +327,23 @@ def _unknown(name: str) -> ConfigError:
 def _check(name: str, value: Any) -> tuple[str, Any]:
     short = short_name(name)
     flag = FLAGS.get(short)
-    if flag is None:
-        inert = _inert_name(short)
-        if inert is None:
-            raise _unknown(name)
-        return "inert", _with_inert(inert, value)
     try:
-        return short, flag.parse(value)
+        if flag is not None:
+            return short, flag.parse(value)
+        if (inert := _inert_name(short)) is not None:
+            return "inert", _with_inert(inert, value)
     except (ValueError, TypeError) as error:
         raise ConfigError(
             f"configuration flag {short!r} got {value!r}", instead=str(error), flag=short, value=value
         ) from None
+    raise _unknown(name)
 
 
 def _with_inert(name: str, value: Any) -> tuple[tuple[str, Any], ...]:
     """The options without effect that are set, and this one."""
     from . import inert_flags
 
+    inert_flags.check(name, value)
     # Programs often set an option to its default; only other values are worth a line in the log.
     if value != inert_flags.DEFAULTS[name]:
         inert_flags.note(name)

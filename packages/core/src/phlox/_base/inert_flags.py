@@ -130,6 +130,17 @@ DEFAULTS: dict[str, Any] = {
     "mock_num_gpu_processes": 0,
     "test_targets": None,
 }
+_BEHAVIORS = ("ignore", "raise")
+#: the values of options that have a few; JAX refuses others
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "jax_array_garbage_collection_guard": ("allow", "log", "fatal", None),
+    "jax_cpu_collectives_implementation": ("gloo", "mpi", "megascale", None),
+    "jax_error_checking_behavior_divide": _BEHAVIORS,
+    "jax_error_checking_behavior_nan": _BEHAVIORS,
+    "jax_error_checking_behavior_oob": _BEHAVIORS,
+    "jax_memory_fitting_level": ("UNKNOWN", "O0", "O1", "O2", "O3"),
+    "jax_optimization_level": ("UNKNOWN", "O0", "O1", "O2", "O3"),
+}
 #: the same by names without ``jax_``
 _NAMES = {name.removeprefix("jax_"): name for name in DEFAULTS}
 
@@ -137,6 +148,15 @@ _NAMES = {name.removeprefix("jax_"): name for name in DEFAULTS}
 def full_name(short: str) -> str | None:
     """JAX's name of an option, from the name without ``jax_``; None if it is none of these."""
     return _NAMES.get(short)
+
+
+def check(name: str, value: Any) -> None:
+    """Raises `ValueError` if JAX's option cannot have this value: one of a few words, or a number."""
+    choices, kind = CHOICES.get(name), type(DEFAULTS[name])
+    if choices is not None and value not in choices:
+        raise ValueError("one of " + ", ".join(repr(choice) for choice in choices))
+    if kind in (int, float) and isinstance(value, str):
+        kind(value)
 
 
 # Cached, so that each option is noted once.
