@@ -23,8 +23,8 @@ from .._ops.elementwise import arithmetic as e
 from .._ops.random import rng as _rng
 from .._ops.random.rng import RandomAlgorithm as RandomAlgorithm
 from .._ops.structure import scatter as _scatters, shape as ops, slicing
-from .._trace.trace import Tracer
 from .._ops.structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from .._trace.trace import Tracer
 from ..typing import Array, ArrayLike, DTypeLike, Key, Shape
 from ._conveniences import full
 from ._slices import gather
