@@ -50,7 +50,7 @@ OPERATORS = {
     "power and quotient": lambda m, s, a: (a**2, a / 2),
     "sums": lambda m, s, a: (a + a.sort_indices(), a - 2 * a.sort_indices(), a + DENSE),
     "products of elements": lambda m, s, a: (a * DENSE, m.numpy.asarray(DENSE) * a, a * DENSE[1], a * DENSE[:, :1]),
-    "products of sparse": lambda m, s, a: a * a,
+    "products of sparse": lambda m, s, a: a * a.sort_indices(),
     "vectors": lambda m, s, a: (a @ m.numpy.asarray(X[:, 0]), m.numpy.arange(4.0) @ a),
     "matrices": lambda m, s, a: (a @ m.numpy.asarray(X), m.numpy.ones((2, 4)) @ a),
     "jit": lambda m, s, a: m.jit(lambda a, x: (a @ x, 2 * a))(a, m.numpy.asarray(X)),
@@ -115,6 +115,7 @@ PLAIN = {
     "scalars": lambda m, s, a: s.sparsify(lambda a: (a.mean(), m.numpy.linalg.norm(a), 3.0))(a),
     "keywords": lambda m, s, a: s.sparsify(m.numpy.mean)(a, axis=0, keepdims=True),
     "equal indices": lambda m, s, a: s.sparsify(lambda a: (a + a, a - 2 * a, a * 2 + m.numpy.sin(a)))(a),
+    "products at equal indices": lambda m, s, a: s.sparsify(lambda a: (a * a, a * m.numpy.sin(a)))(a),
     "complex elements": lambda m, s, a: s.sparsify(lambda a: m.numpy.conj(a * 2j).imag)(a),
     "control flow": lambda m, s, a: s.sparsify(
         lambda a: m.lax.fori_loop(0, 3, lambda i, c: c * 2, m.lax.cond(True, lambda a: a * 2, lambda a: a * 3, a))
@@ -148,6 +149,16 @@ def test_bcsr_in_loops():
     eight = s.sparsify(lambda a: phlox.lax.fori_loop(0, 3, lambda _, c: c * 2, a / 1))(s.BCSR.fromdense(dense))
     assert isinstance(eight, s.BCSR)
     np.testing.assert_array_equal(eight.todense(), 8 * DENSE)
+
+
+def test_products_at_equal_indices_have_as_many_elements():
+    s, dense = phlox.experimental.sparse, phlox.numpy.asarray(DENSE)
+    a = s.BCOO.fromdense(dense)
+    square = phlox.jit(s.sparsify(lambda a: a * a))(a)
+    assert square.nse == a.nse
+    np.testing.assert_array_equal(square.todense(), DENSE * DENSE)
+    twice = s.BCOO((phlox.numpy.ones(2), phlox.numpy.array([[1], [1]])), shape=(3,))  # one element, stored in two parts
+    np.testing.assert_array_equal(s.sparsify(lambda a: a * a)(twice).todense(), [0, 4, 0])
 
 
 def test_gathered_parts():

@@ -186,12 +186,16 @@ def _pow(x: Any, y: Any) -> BCOO:
     return x._with(x.data**y)
 
 
+def _has_same_indices(x: BCOO, y: BCOO) -> bool:
+    return x.indices is y.indices and x.shape == y.shape and x.n_dense == y.n_dense
+
+
 def _add(x: Any, y: Any, out: tuple[int, ...], sign: int) -> Any:
     if is_sparse(x) and is_sparse(y):
         if x.shape != y.shape:
             raise NotImplementedError("Addition between sparse matrices of different shapes.")
         # The same array of indices: no element is stored twice, as it would be otherwise.
-        if x.indices is y.indices and x.n_dense == y.n_dense:
+        if _has_same_indices(x, y):
             return x._with(x.data + y.data if sign > 0 else x.data - y.data)
         b, d = min(x.n_batch, y.n_batch), min(x.n_dense, y.n_dense)
         x, y = (bcoo_update_layout(z, n_batch=b, n_dense=d) for z in (x, y))
@@ -216,6 +220,9 @@ _rule("sub", takes_shape=True)(functools.partial(_add, sign=-1))
 @_rule("mul", keeps_format=True)
 def _mul(x: Any, y: Any) -> BCOO:
     if is_sparse(x) and is_sparse(y):
+        # Without this, the product of n and n stored elements has n² of them, nearly all of which are zeros.
+        if _has_same_indices(x, y) and x.unique_indices:
+            return x._with(x.data * y.data)
         return bcoo_multiply_sparse(x, y)
     return times_dense(x, y) if is_sparse(x) else times_dense(y, x)
 
