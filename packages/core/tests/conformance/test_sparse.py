@@ -506,3 +506,30 @@ def test_errors_say_what_to_do():
         s.BCOO((np.ones(2), np.ones((3, 2), int)), shape=(3, 3))
     with pytest.raises(NotImplementedError, match="instead: BCOO"):
         -s.eye(2, sparse_format="csr")
+
+
+@pytest.mark.parametrize("options", [{"padding": "SAME"}, {"padding": [(2, 1)]}, {"padding": [(-1, 3)]}], ids=str)
+@pytest.mark.parametrize("kernel", ["sparse", "dense"])
+def test_convolutions_of_sparse_vectors(kernel, options):
+    s, vector = phlox.experimental.sparse, np.float32([[[0, 2, 0, 3, 0, 0, -1]]])
+    window = np.float32([[[1, 0, 5]]])
+    rhs = s.BCOO.fromdense(window, nse=4) if kernel == "sparse" else window
+    for more in ({}, {"window_strides": (2,)}, {"rhs_dilation": (2,)}):
+        arguments = {"window_strides": (1,)} | options | more
+        expected = phlox.lax.conv_general_dilated(vector, window, **arguments)
+        for layout in ({}, {"n_batch": 2}, {"n_dense": 1}):
+            out = s.bcoo_conv_general_dilated(s.BCOO.fromdense(vector, **layout), rhs, **arguments)
+            np.testing.assert_array_equal(out.todense(), expected)
+            assert out.dtype == expected.dtype
+    upsampled = {"window_strides": (1,), "padding": [(1, 1)], "lhs_dilation": (2,)}
+    out = s.bcoo_conv_general_dilated(s.BCOO.fromdense(vector), rhs, **upsampled)
+    np.testing.assert_array_equal(out.todense(), phlox.lax.conv_general_dilated(vector, window, **upsampled))
+    with pytest.raises(ValueError, match="one vector and one kernel"):
+        s.bcoo_conv_general_dilated(s.BCOO.fromdense(vector[0]), rhs, window_strides=(1,), padding="SAME")
+
+
+@pytest.mark.parametrize("layout", [{"n_dense": 2}, {"n_batch": 2}], ids=str)
+def test_all_axes_of_one_kind_are_reversed(layout):
+    a = phlox.experimental.sparse.BCOO.fromdense(DENSE, **layout)
+    np.testing.assert_array_equal(a.T.todense(), DENSE.T)
+    assert (a.T.n_batch, a.T.n_dense) == (a.n_batch, a.n_dense)

@@ -14,6 +14,7 @@ from ..._base.public_names import publish
 from . import _layouts, _products, _shapes, _sparsify, linalg
 from ._base import CuSparseEfficiencyWarning, JAXSparse, SparseEfficiencyWarning, todense
 from ._bcoo import BCOO, bcoo_extract, bcoo_fromdense, bcoo_todense
+from ._convolution import bcoo_conv_general_dilated
 from ._creation import empty, eye, random_bcoo
 from ._derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad
 from ._functions import functions
@@ -73,6 +74,7 @@ __all__ = [
     "SparseEfficiencyWarning",
     "bcoo_broadcast_in_dim",
     "bcoo_concatenate",
+    "bcoo_conv_general_dilated",
     "bcoo_dot_general",
     "bcoo_dot_general_sampled",
     "bcoo_dynamic_slice",

@@ -158,8 +158,6 @@ class BCOO(JAXSparse):
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
         """The array with its axes in another order; None reverses them."""
         order = list(range(self.ndim))[::-1] if axes is None else [operator.index(i) % self.ndim for i in axes]
-        if axes is None and (self.n_batch or self.n_dense) and self.ndim > 1:
-            raise NotImplementedError("a transpose of all axes with n_batch or n_dense; instead: .transpose(axes)")
         return functions.bcoo_transpose(self, permutation=order)
 
     def reshape(self, *args: Any, **kwargs: Any) -> BCOO:
