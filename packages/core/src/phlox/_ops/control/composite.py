@@ -83,6 +83,11 @@ def _as_call(rule: str) -> Any:
     return apply
 
 
+def _composite_eager(*args: Any, jaxpr: ClosedJaxpr, name: str, **_: Any) -> list[Any]:
+    """The decomposition: only compilers of larger programs have implementations of their own."""
+    return call(jaxpr, args, name=name)
+
+
 def _composite_masked(mask: Any, *args: Any, jaxpr: ClosedJaxpr, name: str, **_: Any) -> list[Any]:
     """The decomposition with masked loops, as a composite has no operand for the mask."""
     return call(masked_jaxpr(jaxpr, typeof(mask)), [mask, *args], name=name)
@@ -92,6 +97,7 @@ composite = ProgramPrimitive(
     "composite",
     types=lambda *avals, jaxpr, **_: jaxpr.out_avals,
     lower=_composite_lower,
+    eager=_composite_eager,
     jvp=_as_call("jvp"),
     linearize=_as_call("linearize"),
     batch=_as_call("batch"),
