@@ -53,7 +53,7 @@ def test_names_of_composites_have_a_namespace(name):
         phlox.jit(phlox.lax.composite(lambda x: x + 1, name)).lower(1.0)
     with pytest.raises(ValueError, match="valid namespaced op name"):
         jax.jit(jax.lax.composite(lambda x: x + 1, name)).lower(1.0)
-    both(lambda m, x: m.lax.composite(lambda x: x + 1, name)(x), data((3,)), jit=False)
+    both(lambda m, x: m.lax.composite(lambda x: x + 1, name)(x), data((3,)))
 
 
 @pytest.mark.parametrize("name", ["my.wave", "A_1.2.$b", "a.b.c"])
