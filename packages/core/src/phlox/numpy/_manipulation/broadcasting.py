@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..._api.devices.out_sharding import OutSharding
@@ -84,7 +85,7 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[Any, ...]:
     >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones((2, 1)), jnp.ones(3))]
     [(2, 3), (2, 3)]
     """
-    checked = check("broadcast_arrays", *args)
+    checked: Sequence[Any] = check("broadcast_arrays", *args)
     common = broadcast_shapes(*[type_of(x).shape for x in checked])
     if any_spaces():
         checked = in_one_space(*checked)
