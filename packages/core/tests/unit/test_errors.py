@@ -602,7 +602,7 @@ def test_the_words_that_people_search_for(kind, words, run):
 def test_words_of_strict_modes_and_traced_values():
     with phlox.numpy_rank_promotion("raise"):
         error = refuse(errors.ShapeError, lambda: X + X[0])
-    assert "Following NumPy automatic rank promotion for add on shapes (2, 3) (3,)" in error.what
+    assert "Operands could not be broadcast together for add on shapes (2, 3) (3,)" in error.what
     with phlox.numpy_dtype_promotion("strict"):
         error = refuse(errors.TypePromotionError, lambda: X.at[0].set(jnp.arange(3)))
     assert "Input dtypes ('float32', 'int32') have no available implicit dtype promotion path" in error.what

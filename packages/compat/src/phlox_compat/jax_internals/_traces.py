@@ -73,6 +73,21 @@ def _process(self: Trace, primitive: Primitive, args: tuple[Any, ...], params: d
     return self.process_primitive(primitive, args, jax_parameters(primitive, params))  # type: ignore[attr-defined]
 
 
+def _init(self: Tracer, trace: Trace, aval: Any = None) -> None:
+    """Tracers of libraries give their trace and, since JAX 0.11, their type to the base class."""
+    self.owner = trace
+    if aval is not None:
+        self.aval = aval  # type: ignore[misc]
+
+
+def _bind_with_trace(self: Primitive, trace: Trace | None, args: Iterable[Any], *avals_and_params: Any) -> Any:
+    """Applies the primitive under `trace`. The last argument is the parameters; JAX 0.11 added `avals` before them."""
+    with set_current_trace(trace):
+        return self.bind(*args, **avals_and_params[-1])
+
+
+Primitive.bind_with_trace = _bind_with_trace  # type: ignore[attr-defined]
+Tracer.__init__ = _init  # type: ignore[method-assign]
 Tracer._trace = property(lambda tracer: tracer.owner, _set_owner)  # type: ignore[attr-defined]
 Trace.process = _process  # type: ignore[method-assign]
 Trace.full_raise = lambda trace, x: x  # type: ignore[attr-defined]

@@ -112,10 +112,11 @@ def _check_rank_promotion(function: str, shapes: list[tuple[int, ...]]) -> None:
     mode = config.current().numpy_rank_promotion
     if mode == "allow":
         return
-    message = f"Following NumPy automatic rank promotion for {function} on shapes {' '.join(map(str, shapes))}"
+    where = f"for {function} on shapes {' '.join(map(str, shapes))}"
     if mode == "raise":
-        raise ShapeError(message, instead="x[None, :] adds the axis explicitly", shapes=shapes)
-    warn(message, UserWarning)
+        what = f"Operands could not be broadcast together {where} and with numpy_rank_promotion='raise'"
+        raise ShapeError(what, instead="x[None, :] adds the axis explicitly", shapes=shapes)
+    warn(f"Following NumPy automatic rank promotion {where}", UserWarning)
 
 
 #: by types of the arguments: the (dtype, weak, rank) that each is converted to, or None for an unchanged argument
