@@ -87,7 +87,7 @@ def _bind_with_trace(self: Primitive, trace: Trace | None, args: Iterable[Any], 
 
 
 Primitive.bind_with_trace = _bind_with_trace  # type: ignore[attr-defined]
-Tracer.__init__ = _init  # type: ignore[method-assign]
+Tracer.__init__ = _init  # type: ignore[assignment, method-assign]
 Tracer._trace = property(lambda tracer: tracer.owner, _set_owner)  # type: ignore[attr-defined]
 Trace.process = _process  # type: ignore[method-assign]
 Trace.full_raise = lambda trace, x: x  # type: ignore[attr-defined]
