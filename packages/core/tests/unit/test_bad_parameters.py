@@ -26,6 +26,7 @@ OF_PROGRAMS = {
     "custom_linear_solve",
     "linear_call",
     "platform_index",
+    "remat_opt",
     "scan",
     "scan_states",
     "shard_map",
