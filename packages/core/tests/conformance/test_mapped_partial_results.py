@@ -165,3 +165,12 @@ def test_partial_results_inside_of_shard_map_over_other_axes():
         with pytest.raises(UnsupportedError, match="reshard"):
             mapped(u)
         np.testing.assert_array_equal(mapped(phlox.reshard(u, P("x"))), -(A @ B))
+
+
+def test_the_derivative_of_shared_values_that_become_parts_of_a_sum():
+    # JAX's is 1, although its sum is over both devices as well.
+    with phlox.set_mesh(mesh(phlox)):
+        parts = phlox.shard_map(lambda x: x, in_specs=P(), out_specs=P(**U), check_vma=False)
+        total = phlox.jit(lambda x: phlox.reshard(parts(x), P()).sum())
+        assert total(jnp.arange(4.0)) == 12
+        np.testing.assert_array_equal(phlox.grad(total)(jnp.arange(4.0)), [2, 2, 2, 2])
