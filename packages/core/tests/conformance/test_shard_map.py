@@ -466,8 +466,10 @@ def test_arrays_like_one_that_varies():
             seen.extend(m.typeof(a).mat.varying for a in (*made, m.numpy.zeros(3)))
             return x
 
-        m.shard_map(look, mesh=mesh(m), in_specs=m.P("x"), out_specs=m.P("x"))(X)
-        assert seen == [{"x"}] * 12 + [frozenset()]
+        f = m.shard_map(look, mesh=mesh(m), in_specs=m.P("x"), out_specs=m.P("x"))
+        f(X)
+        m.jit(f)(X)
+        assert seen == 2 * ([{"x"}] * 12 + [frozenset()])
 
 
 @pytest.mark.parametrize("collective", ["all_gather", "psum", "ppermute", "psum_scatter", "all_to_all"])
@@ -505,23 +507,6 @@ def test_constants_are_results(devices):
         f = m.shard_map(constants, mesh=mesh, in_specs=spec, out_specs=spec)
         results.append([np.asarray(x).tolist() for x in m.jit(f)(m.numpy.ones(2))])
     assert results[0] == results[1]
-
-
-def test_arrays_that_are_made_like_others_vary_as_they_do():
-    for m in (phlox, jax):
-        seen = []
-
-        def look(x, m=m, seen=seen):
-            described = m.ShapeDtypeStruct.like(x)
-            made = [m.lax.full_like(y, 3.0) for y in (x, described)]
-            made += [f(y) for f in (m.numpy.zeros_like, m.numpy.ones_like) for y in (x, described)]
-            seen.extend(m.typeof(y).mat.varying for y in (*made, m.numpy.full_like(x, 2, shape=(1,))))
-            return x
-
-        f = m.shard_map(look, mesh=mesh(m), in_specs=m.P("x"), out_specs=m.P("x"))
-        f(X)
-        m.jit(f)(X)
-        assert seen == [{"x"}] * 14
 
 
 def test_an_argument_over_another_mesh_than_the_abstract_one_is_refused():

@@ -42,7 +42,7 @@ def _selected(prevent_cse: Flags, selected: Sequence[bool]) -> Flags:
 def _remat_eager(*args: Any, jaxpr: ClosedJaxpr, differentiated: bool, **_: Any) -> list[Any]:
     if differentiated and config.current().debug_key_reuse:
         with config.scope(debug_key_reuse=False):  # see `_remat_keys`
-            return results_as_arrays(eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args))
+            return _remat_eager(*args, jaxpr=jaxpr, differentiated=False)
     return results_as_arrays(eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args))
 
 
