@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from types import CellType, CodeType, FunctionType, MethodType
-from typing import Any, NamedTuple
+from typing import Any
 
 from phlox import typeof
 from phlox.errors import ArgumentError, OptionError
 from phlox.extend import ShapedArray, publish
-from phlox.extend.core import Jaxpr
-from phlox.tree_util import PyTreeDef, keystr, tree_flatten, tree_leaves_with_path, tree_structure, treedef_children
+from phlox.extend.core import DebugInfo
+from phlox.tree_util import PyTreeDef, tree_flatten, tree_structure, treedef_children
 
-from ._core import arguments, flat_axes, placeholders
+from ._core import arguments, flat_axes
 
 __all__ = [
     "argnums_partial",
@@ -250,41 +249,6 @@ def shaped_abstractify(x: Any) -> ShapedArray:
     return x if isinstance(x, ShapedArray) else typeof(x)
 
 
-class DebugInfo(NamedTuple):
-    """Description of a traced function: its source position, the names of its arguments, and the paths of its results.
-
-    `arg_names` and `result_paths` are None if they are not known.
-    """
-
-    traced_for: str
-    func_src_info: str
-    arg_names: tuple[str, ...] | None
-    result_paths: tuple[str, ...] | None = None
-
-    @property
-    def func_name(self) -> str:
-        """The name of the function."""
-        return self.func_src_info.split(" ")[0]
-
-    @property
-    def func_filename(self) -> str | None:
-        """The file that defines the function; None if it is not known."""
-        return self.func_src_info.partition(" at ")[2].rpartition(":")[0] or None
-
-    @property
-    def func_lineno(self) -> int | None:
-        """The line where the function begins; None if it is not known."""
-        return int(self.func_src_info.rpartition(":")[2]) if self.func_filename else None
-
-    def safe_arg_names(self, expected_count: int) -> tuple[str, ...]:
-        """The names of the arguments; "" for each if they are not known."""
-        return ("",) * expected_count if self.arg_names is None else self.arg_names
-
-    def safe_result_paths(self, expected_count: int) -> tuple[str, ...]:
-        """The paths of the results; "" for each if they are not known."""
-        return ("",) * expected_count if self.result_paths is None else self.result_paths
-
-
 def debug_info(
     traced_for: str,
     fun: Callable[..., Any],
@@ -316,7 +280,7 @@ def debug_info(
     ("x['a']",)
     """
     if sourceinfo is None:
-        sourceinfo = source_position(arguments.fun_name(fun), getattr(inspect.unwrap(fun), "__code__", None))
+        sourceinfo = arguments.described(fun)
     static = {n % len(args) for n in static_argnums} if args else set()
     arg_names = arguments.leaf_names(fun, args, {})
     widths = [tree_structure(a).num_leaves for a in args]
@@ -324,46 +288,6 @@ def debug_info(
     names = [name for i, name in zip(owners, arg_names, strict=True) if i not in static]
     named = {key: x for key, x in kwargs.items() if key not in static_argnames}
     return DebugInfo(traced_for, sourceinfo, (*names, *arguments.leaf_names(fun, (), named)))
-
-
-def source_position(name: str, code: CodeType | None) -> str:
-    """The name of a function and where its code is: ``f at model.py:12``."""
-    return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"
-
-
-#: JAX's words for transformations, and for parts of them
-_WORDS = {
-    "checkpoint": "checkpoint / remat",
-    "custom_jvp": "custom_jvp fun",
-    "custom_vjp": "custom_vjp fun",
-    ("while_loop", "body_fun"): "while_body",
-    ("while_loop", "cond_fun"): "while_cond",
-}
-
-
-def debug_info_of(jaxpr: Jaxpr) -> DebugInfo:
-    """The description of a Jaxpr. Of one that a transformation made, only the name of the function is known."""
-    origin = jaxpr.origin
-    if origin is None:
-        return DebugInfo("jit", jaxpr.name or "<unknown>", None)
-    traced_for = _WORDS.get((origin.function, origin.role)) or _WORDS.get(origin.function, origin.function)
-    tree = placeholders(origin.tree)
-    args, kwargs = tree if origin.has_kwargs else (tree, {})
-    names = arguments.leaf_names(origin.fun() or _stand_in(origin), args, kwargs, origin.static)
-    # A transformation may have removed some of the inputs, or added others.
-    by_variable = dict(zip(origin.invars, names, strict=False))
-    arg_names = tuple(by_variable.get(v, "") for v in jaxpr.invars)
-    paths = [path for path, _ in tree_leaves_with_path(placeholders(origin.out_tree))]
-    result_paths = tuple("result" + keystr(path) for path in paths)
-    return DebugInfo(traced_for, source_position(jaxpr.name, origin.code), arg_names, result_paths)
-
-
-def _stand_in(origin: Any) -> Any:
-    """A function with the parameters of one that has died."""
-    if origin.code is None:
-        return lambda *args, **kwargs: None
-    function = FunctionType(origin.code, {}, closure=tuple(CellType() for _ in origin.code.co_freevars))
-    return MethodType(function, origin) if origin.is_method else function
 
 
 publish(__name__)

@@ -92,3 +92,43 @@ def test_tokens_are_public():
     assert isinstance(phlox.jit(phlox.lax.create_token)(1.0), Token)
     token = phlox.lax.create_token()
     assert isinstance(phlox.jit(lambda x: (x + 2, token))(7)[1], Token)
+
+
+def parts_of_a_loop(x):
+    return phlox.lax.while_loop(lambda c: c[1] < 3, lambda b: (b[0] * 2, b[1] + 1), (x, 0))[0]
+
+
+class Model:
+    def loss(self, params, *, scale):
+        return {"loss": scale * params["w"]}
+
+
+def test_programs_know_the_function_that_was_traced():
+    def f(x, n, *more):
+        return x * n, [more]
+
+    def described(program):
+        info = program.debug_info
+        return info.traced_for, info.func_name, info.arg_names, info.result_paths
+
+    closed = phlox.make_jaxpr(f, static_argnums=1)({"a": 1.0}["a"], 3, 2.0)
+    expected = "jit", "f", ("x", "more[0]"), ("result[0]", "result[1][0][0]")
+    assert described(closed) == described(closed.jaxpr) == expected
+    assert closed.debug_info.func_filename == __file__
+    assert closed.debug_info.func_lineno == f.__code__.co_firstlineno
+    loss = phlox.jit(Model().loss)
+    expected = "jit", "loss", ("params['w']", "scale"), ("result['loss']",)
+    assert described(loss.trace({"w": 1.0}, scale=2.0).jaxpr) == expected
+    (call,) = phlox.make_jaxpr(loss)({"w": 1.0}, scale=2.0).eqns
+    assert described(call.params["jaxpr"]) == expected
+    constant = jnp.arange(3.0)
+    closing_over = phlox.jit(lambda y: y + constant).trace(1.0).jaxpr
+    assert described(closing_over)[2:] == (("y",), ("result",))  # the function has died
+    (loop,) = phlox.make_jaxpr(parts_of_a_loop)(1.0).eqns
+    assert [described(loop.params[name])[::2] for name in ("cond_jaxpr", "body_jaxpr")] == [
+        ("while_cond", ("c[0]", "c[1]")),
+        ("while_body", ("b[0]", "b[1]")),
+    ]
+    (tangent, *_) = phlox.make_jaxpr(phlox.grad(phlox.jit(phlox.numpy.cos)))(1.0).eqns
+    assert described(tangent.params["jaxpr"]) == ("jit", "cos", None, None)
+    assert tangent.params["jaxpr"].debug_info.safe_arg_names(2) == ("", "")

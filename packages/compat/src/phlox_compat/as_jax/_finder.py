@@ -10,9 +10,6 @@ from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
-from typing import Any
-
-from phlox.extend.core import ClosedJaxpr, Jaxpr
 
 from .. import jax_internals
 from ..jax_internals import _tracebacks
@@ -27,15 +24,6 @@ _IMPORTED_BY_JAX = """
     interpreters.pxla interpreters.xla lax lax.linalg monitoring nn nn.initializers numpy numpy.fft numpy.linalg
     ops profiler random ref scipy sharding stages tree tree_util typing version
 """
-
-
-def _debug_info(program: Jaxpr | ClosedJaxpr) -> Any:
-    from ..api_util import debug_info_of  # on demand: few programs read it
-
-    return debug_info_of(program.jaxpr)
-
-
-Jaxpr.debug_info = ClosedJaxpr.debug_info = property(_debug_info)  # type: ignore[attr-defined]
 
 
 class JaxFinder(MetaPathFinder):

@@ -93,7 +93,6 @@ jax.extend.core | gensym | _types | kfac_jax
 jax.extend.core | unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE | _traces | any
 jax.extend.core | unsafe_get_axis_names_DO_NOT_USE nonempty_axis_env_DO_NOT_USE | _traces | any
 jax.extend.core | Atom DropVar AbstractValue | _types | haiku
-jax.extend.core | DebugInfo | phlox_compat.api_util | any
 jax._src.core | Atom DropVar AbstractValue | _types | equinox lineax
 jax._src.core | pytype_aval_mappings raise_to_shaped physical_aval AxisSize | _types | equinox lineax
 jax.core | ClosedJaxpr Jaxpr JaxprEqn Literal | extend.core . | haiku treescope

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from . import dtypes
 from .avals import ShapedArray
 from .effects import Effects, no_effects
 from .primitive import Primitive
+
+if TYPE_CHECKING:
+    from .debug_info import DebugInfo
 
 
 class Var:
@@ -186,6 +189,13 @@ class Jaxpr:
         """False: values with types of their own are taken apart when a function is traced."""
         return False
 
+    @property
+    def debug_info(self) -> DebugInfo:
+        """The traced function: its name and line, the names of its arguments and the paths of its results."""
+        from .debug_info import DebugInfo  # on demand: few programs read it
+
+        return self.origin.debug_info(self) if self.origin else DebugInfo("jit", self.name or "<unknown>", None)
+
     def replace(self, **changes: Any) -> Jaxpr:
         """A copy with some fields replaced."""
         fields = {name: getattr(self, name) for name in _JAXPR_FIELDS}
@@ -253,13 +263,15 @@ class ClosedJaxpr:
 
     @property
     def num_consts(self) -> int:
-        """The number of constants."""
         return len(self.consts)
 
     @property
     def all_invars(self) -> list[Var]:
-        """The variables of the constants, then those of the inputs."""
         return self.jaxpr.all_invars
+
+    @property
+    def debug_info(self) -> DebugInfo:
+        return self.jaxpr.debug_info
 
     @property
     def is_high(self) -> bool:
@@ -269,10 +281,6 @@ class ClosedJaxpr:
     def map_jaxpr(self, f: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
         """A copy with the Jaxpr ``f(jaxpr)``."""
         return ClosedJaxpr(f(self.jaxpr), self.consts)
-
-    def with_consts(self, consts: Sequence[Any]) -> ClosedJaxpr:
-        """A copy with other values of the constants."""
-        return ClosedJaxpr(self.jaxpr, consts)
 
     def replace(self, **changes: Any) -> ClosedJaxpr:
         """A copy with another `jaxpr` or other `consts`."""

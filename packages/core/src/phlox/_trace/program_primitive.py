@@ -172,7 +172,7 @@ class RefValues:
         # None separates references that are read from those that are written.
         key = ("references", *self.read, None, *self.written, *types, position, body.returns, self.keeps_types)
         result: ClosedJaxpr = memoized(closed.jaxpr, key, make)
-        return result.with_consts([*closed.consts, *self._values])
+        return result.replace(consts=[*closed.consts, *self._values])
 
     def _as_before(self, ref: Ref, new: Atom, eqns: list[JaxprEqn]) -> Atom:
         """The new value with the type of the old one: inside of `shard_map` it may have to vary along more axes."""

@@ -154,10 +154,14 @@ def fun_name(fun: Callable[..., Any]) -> str:
     return name if isinstance(name, str) and name else type(fun).__name__
 
 
-def _described(fun: Callable[..., Any]) -> str:
+def described(fun: Callable[..., Any]) -> str:
     """The name of `fun` and where it is defined: ``f at model.py:12``."""
-    code = getattr(inspect.unwrap(fun), "__code__", None)
-    return fun_name(fun) if code is None else f"{fun_name(fun)} at {code.co_filename}:{code.co_firstlineno}"
+    return with_position(fun_name(fun), getattr(inspect.unwrap(fun), "__code__", None))
+
+
+def with_position(name: str, code: types.CodeType | None) -> str:
+    """The name of a function and where its code is: ``f at model.py:12``."""
+    return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"
 
 
 def leaf_names(
@@ -343,7 +347,7 @@ def check_outputs(
         if typeof_value(leaf) is None:
             path = pytree.named_paths(pytree.tree_structure(out), out)[i]
             if isinstance(leaf, Ref):
-                what = f"{role} {_described(fun)}{function and ' traced for ' + function}"
+                what = f"{role} {described(fun)}{function and ' traced for ' + function}"
                 raise ArgumentError(
                     f"{what} returned a mutable array reference of type {leaf.aval} at output tree path "
                     f"result{pytree.keystr(path)}{origin(leaf) if origin else ''}",
@@ -352,7 +356,7 @@ def check_outputs(
                     value=leaf,
                 )
             raise ArgumentError(
-                f"function {_described(fun)} returned a value of type {type(leaf)} at output component "
+                f"function {described(fun)} returned a value of type {type(leaf)} at output component "
                 f"{pytree.keystr(path) or 'result'}, which is not a valid JAX type: {leaf!r} is no array",
                 instead="return arrays, numbers and containers of them",
                 argument="result" + pytree.keystr(path),

@@ -6,11 +6,23 @@ import contextlib
 import inspect
 import weakref
 from collections.abc import Callable, Collection, Sequence
-from types import CodeType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
+from ..._base import pytree
 from ..._base.pytree import PyTreeDef
+from ..._ir.debug_info import DebugInfo
 from ..._ir.jaxpr import Jaxpr, Var
+from . import arguments
+
+#: JAX's words for transformations, and for parts of them
+_WORDS = {
+    "checkpoint": "checkpoint / remat",
+    "custom_jvp": "custom_jvp fun",
+    "custom_vjp": "custom_vjp fun",
+    ("while_loop", "body_fun"): "while_body",
+    ("while_loop", "cond_fun"): "while_cond",
+}
 
 
 class Origin(NamedTuple):
@@ -38,6 +50,26 @@ class Origin(NamedTuple):
     has_kwargs: bool
     static: Collection[int]
     out_tree: PyTreeDef
+
+    def debug_info(self, jaxpr: Jaxpr) -> DebugInfo:
+        """The description of the function and of its arguments that are inputs of `jaxpr`."""
+        traced_for = _WORDS.get((self.function, self.role)) or _WORDS.get(self.function, self.function)
+        tree = pytree.placeholders(self.tree)
+        args, kwargs = tree if self.has_kwargs else (tree, {})
+        names = arguments.leaf_names(self.fun() or self._stand_in(), args, kwargs, self.static)
+        # A transformation may have removed some of the inputs, or added others.
+        by_variable = dict(zip(self.invars, names, strict=False))
+        arg_names = tuple(by_variable.get(v, "") for v in jaxpr.invars)
+        paths = [path for path, _ in pytree.tree_leaves_with_path(pytree.placeholders(self.out_tree))]
+        result_paths = tuple("result" + pytree.keystr(path) for path in paths)
+        return DebugInfo(traced_for, arguments.with_position(jaxpr.name, self.code), arg_names, result_paths)
+
+    def _stand_in(self) -> Any:
+        """A function with the parameters of one that has died."""
+        if self.code is None:
+            return lambda *args, **kwargs: None
+        function = FunctionType(self.code, {}, closure=tuple(CellType() for _ in self.code.co_freevars))
+        return MethodType(function, self) if self.is_method else function
 
 
 def origin(

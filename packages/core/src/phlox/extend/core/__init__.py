@@ -11,6 +11,7 @@ from ..._base.errors import ConcretizationTypeError, InconclusiveDimensionOperat
 from ..._base.public_names import publish
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped, typeof_value
+from ..._ir.debug_info import DebugInfo
 from ..._ir.effects import Effect, Effects, no_effects
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxprs_in
 from ..._ir.primitive import Primitive as _Primitive
@@ -24,6 +25,7 @@ from . import primitives
 
 __all__ = [
     "ClosedJaxpr",
+    "DebugInfo",
     "Effect",
     "Effects",
     "InconclusiveDimensionOperation",
