@@ -141,7 +141,7 @@ def publish(module: str, other: Callable[[str], Any] | None = None) -> None:
     namespace.setdefault("__dir__", __dir__)
     if imports:
         # Without a list, ``from module import *`` would leave out names that are not imported yet.
-        namespace.setdefault("__all__", [name for name in namespace["__dir__"]() if name[0] != "_"])
+        namespace.setdefault("__all__", [name for name in __dir__() if name[0] != "_"])
     if module in _PARENTS and not any(isinstance(finder, _AbsentModules) for finder in sys.meta_path):
         sys.meta_path.append(_AbsentModules())  # without its base class, whose import takes 3 ms
 

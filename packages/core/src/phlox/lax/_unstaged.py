@@ -10,8 +10,6 @@ from .._base.errors import ConcretizationTypeError
 from .._base.pytree import flatten
 from .._ops.structure.shape import as_array_or_tracer
 from .._transform.jvp import JVPTracer
-from ._conveniences import index_in_dim
-from ._more import stack
 
 Tree = Any
 
@@ -47,6 +45,9 @@ def run_while(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], in
 
 def run_scan(f: Callable[..., Any], carry: Any, xs: Tree, steps: int, reverse: bool) -> tuple[Any, Tree]:
     """A `scan` of at least one step run by Python."""
+    from ._conveniences import index_in_dim  # only here: all other loops are staged
+    from ._more import stack
+
     leaves, tree = flatten(xs)
     carry = pytree.tree_map(as_array_or_tracer, carry)
     ys = []

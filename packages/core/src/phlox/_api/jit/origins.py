@@ -7,13 +7,15 @@ import inspect
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from types import CellType, CodeType, FunctionType, MethodType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._base import pytree
 from ..._base.pytree import PyTreeDef
-from ..._ir.debug_info import DebugInfo
 from ..._ir.jaxpr import Jaxpr, Var
 from . import arguments
+
+if TYPE_CHECKING:
+    from ..._ir.debug_info import DebugInfo
 
 #: JAX's words for transformations, and for parts of them
 _WORDS = {
@@ -53,6 +55,8 @@ class Origin(NamedTuple):
 
     def debug_info(self, jaxpr: Jaxpr) -> DebugInfo:
         """The description of the function and of its arguments that are inputs of `jaxpr`."""
+        from ..._ir.debug_info import DebugInfo  # on demand: few programs read it
+
         traced_for = _WORDS.get((self.function, self.role)) or _WORDS.get(self.function, self.function)
         tree = pytree.placeholders(self.tree)
         args, kwargs = tree if self.has_kwargs else (tree, {})
