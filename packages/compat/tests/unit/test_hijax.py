@@ -1,11 +1,15 @@
 """Values with types of their own, and operations on them, as ``jax.experimental.hijax`` defines them."""
 
+from dataclasses import dataclass
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import phlox
 import phlox.numpy as jnp
 from phlox_compat.jax_internals import _hijax as hijax
+from phlox_compat.jax_internals._hijax import _transformations as transforms
 
 
 class Scaled:
@@ -216,3 +220,211 @@ def test_types_are_shown_within_other_types():
     for short, text in [(True, "f32[3]"), (False, "float32[3]")]:
         assert phlox.typeof(jnp.ones(3)).str_short(short, False) == text
         assert phlox.typeof(phlox.new_ref(jnp.ones(3))).str_short(short, mesh_axis_types=False) == f"Ref{{{text}}}"
+
+
+class Rows(hijax.MappingSpec):
+    pass
+
+
+@dataclass(frozen=True)
+class Small:
+    """A matrix as small integers, with a scale for each row. Its tangents are matrices of floats."""
+
+    numbers: phlox.Array
+    scale: phlox.Array
+
+
+@dataclass(frozen=True)
+class SmallType(hijax.HiType):
+    shape: tuple[int, ...]
+
+    def lo_ty(self):
+        return [
+            hijax.ShapedArray(self.shape, np.dtype("int8")),
+            hijax.ShapedArray(self.shape[:-1], np.dtype("float32")),
+        ]
+
+    def lower_val(self, value):
+        return [value.numbers, value.scale]
+
+    def raise_val(self, numbers, scale):
+        return Small(numbers, scale)
+
+    def to_tangent_aval(self):
+        return hijax.ShapedArray(self.shape, np.dtype("float32"))
+
+    def inc_rank(self, size, spec):
+        return SmallType((size, *self.shape))
+
+    def leading_axis_spec(self):
+        return Rows()
+
+
+hijax.register_hitype(Small, lambda value: SmallType(value.numbers.shape))
+
+
+class Shrink(hijax.HiPrim):
+    def __init__(self, aval):
+        self.in_avals, self.out_aval, self.params = (aval,), SmallType(aval.shape), {}
+        super().__init__()
+
+    def expand(self, x):
+        scale = jnp.abs(x).max(-1) / 127
+        return Small(jnp.round(x / scale[..., None]).astype("int8"), scale)
+
+    def vjp_fwd(self, nzs_in, x):
+        return self(x), None
+
+    def vjp_bwd_retval(self, _, ct):
+        return (ct,)
+
+    def batch(self, axis_data, args, dims):
+        return shrink(jnp.moveaxis(args[0], dims[0], 0)), Rows()
+
+
+class Grow(hijax.HiPrim):
+    def __init__(self, ty):
+        self.in_avals, self.out_aval, self.params = (ty,), ty.to_tangent_aval(), {}
+        super().__init__()
+
+    def expand(self, value):
+        return value.numbers * value.scale[..., None]
+
+    def vjp_fwd(self, nzs_in, value):
+        return self(value), None
+
+    def vjp_bwd(self, _, ct, accum):
+        accum.accum(ct)
+
+    def batch(self, axis_data, args, dims):
+        assert isinstance(dims[0], Rows)
+        return grow(args[0]), 0
+
+
+def shrink(x):
+    return Shrink(phlox.typeof(x))(x)
+
+
+def grow(value):
+    return Grow(hijax.typeof(value))(value)
+
+
+MATRIX = jnp.array([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
+
+
+def squares(value):
+    return (grow(value) ** 2).sum()
+
+
+def test_tangents_have_the_type_that_the_type_of_a_value_says():
+    value = shrink(MATRIX)
+    slope = 2 * grow(value)
+    for way in (lambda f: f, phlox.jit):
+        np.testing.assert_array_equal(way(transforms.grad(squares))(value), slope)
+        np.testing.assert_array_equal(way(transforms.grad(lambda x: squares(shrink(x))))(MATRIX), slope)
+    loss, (by_value, by_number) = transforms.value_and_grad(lambda q, x: x * squares(q), (0, 1))(value, 2.0)
+    np.testing.assert_array_equal(by_value, 2 * slope)
+    assert loss == 2 * by_number == 2 * squares(value)
+    _, pullback = transforms.vjp(shrink, MATRIX)
+    np.testing.assert_array_equal(pullback(slope)[0], slope)
+    out, pullback, aux = transforms.vjp(lambda q: ({"q": q}, "aux"), value, has_aux=True)
+    assert isinstance(out["q"], Small) and aux == "aux"
+    np.testing.assert_array_equal(pullback({"q": MATRIX})[0], MATRIX)
+
+
+def test_tangents_pass_through_loops_branches_and_checkpoints():
+    double = lambda q: shrink(2 * grow(q))
+    programs = [
+        (lambda q: phlox.lax.scan(lambda c, _: (double(c), None), q, None, length=3)[0], 8),
+        (lambda q: phlox.lax.cond(q.scale[0] > 0, double, lambda q: q, q), 2),
+        (phlox.checkpoint(double), 2),
+        (phlox.jit(double), 2),
+    ]
+    for program, factor in programs:
+        out, pullback = transforms.vjp(program, shrink(MATRIX))
+        np.testing.assert_allclose(grow(out), factor * grow(shrink(MATRIX)), rtol=1e-6)
+        np.testing.assert_array_equal(pullback(MATRIX)[0], factor * MATRIX)
+
+
+def test_mapped_values_have_a_spec():
+    stack = jnp.stack([MATRIX, 3 * MATRIX], 1)
+    values = transforms.vmap(shrink, in_axes=1, out_axes=Rows())(stack)
+    assert hijax.typeof(values) == SmallType((2, 2, 3))
+    sums = transforms.vmap(lambda q, x: grow(q).sum() + x, in_axes=(Rows(), 0))(values, jnp.zeros(2))
+    np.testing.assert_allclose(sums, grow(values).sum((1, 2)), rtol=1e-6)
+    slopes = phlox.vmap(transforms.grad(lambda x: squares(shrink(x))), 1)(stack)
+    np.testing.assert_allclose(slopes, 2 * grow(values), rtol=1e-6)
+
+
+@dataclass(frozen=True)
+class Arrow:
+    vector: phlox.Array
+
+
+@dataclass(frozen=True)
+class ArrowType(hijax.HiType):
+    """Tangents of arrows are arrows; cotangents are added by an operation of their own, here with a mistake of 1."""
+
+    length: int
+
+    def lo_ty(self):
+        return [hijax.ShapedArray((self.length,), np.dtype("float32"))]
+
+    def lower_val(self, value):
+        return [value.vector]
+
+    def raise_val(self, vector):
+        return Arrow(vector)
+
+    def to_tangent_aval(self):
+        return self
+
+    def vspace_add(self, x, y):
+        return Arrow(x.vector + y.vector + 1)
+
+
+hijax.register_hitype(Arrow, lambda value: ArrowType(len(value.vector)))
+
+
+class Point(hijax.HiPrim):
+    def __init__(self, aval):
+        self.in_avals, self.out_aval, self.params = (aval,), ArrowType(*aval.shape), {}
+        super().__init__()
+
+    def expand(self, x):
+        return Arrow(2 * x)
+
+    def jvp(self, primals, tangents):
+        return self(*primals), self(*tangents)
+
+
+class Length(hijax.HiPrim):
+    def __init__(self, ty):
+        self.in_avals, self.out_aval, self.params = (ty,), hijax.ShapedArray((), np.dtype("float32")), {}
+        super().__init__()
+
+    def expand(self, value):
+        return value.vector.sum()
+
+    def vjp_fwd(self, nzs_in, value):
+        return self(value), value
+
+    def vjp_bwd(self, value, ct, accum):
+        accum.accum(Arrow(ct * value.vector))
+        accum.accum(Arrow(ct * value.vector))
+
+
+def test_types_of_all_values_along_an_axis():
+    axis = SimpleNamespace(size=4)
+    types = hijax.unmap_avals(axis, (phlox.typeof(MATRIX), SmallType((2, 3)), phlox.typeof(1)), (1, Rows(), None))
+    assert [ty.shape for ty in types[::2]] == [(2, 4, 3), ()] and types[1] == SmallType((4, 2, 3))
+
+
+def test_tangents_are_values_with_types_of_their_own():
+    x = jnp.array([1.0, 2.0])
+    point = lambda x: Point(phlox.typeof(x))(x)
+    length = lambda value: Length(hijax.typeof(value))(value)
+    np.testing.assert_array_equal(transforms.jvp(point, (x,), (x,))[1].vector, 2 * x)
+    np.testing.assert_array_equal(transforms.linearize(point, x)[1](x).vector, 2 * x)
+    np.testing.assert_array_equal(transforms.grad(length)(point(x)).vector, 4 * x + 1)
+    np.testing.assert_array_equal(transforms.grad(lambda x: length(point(x)))(x), 2 * (4 * x + 1))
