@@ -17,7 +17,7 @@ import phlox.numpy as jnp
 from judge import rng
 from phlox._ir.jaxpr import ClosedJaxpr
 from phlox._ir.primitive import primitive
-from phlox._ops.control.custom import Rule
+from phlox._ops.control.custom_rules import Rule
 from phlox._ops.control.custom_vmap import BatchRule
 from phlox._ops.linalg.dot import Precision
 from phlox._ops.linalg.fft import FftType

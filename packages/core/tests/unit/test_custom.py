@@ -309,3 +309,51 @@ def test_each_derivative_of_one_program_reads_its_own_residuals(transformed):
     np.testing.assert_array_equal(of_x(jnp.ones(2))[0], [30, 30])
     np.testing.assert_array_equal(of_both(jnp.ones(2))[0], [3, 3])
     np.testing.assert_array_equal(of_x(jnp.ones(2))[0], [30, 30])
+
+
+@phlox.custom_jvp
+def two_modes(x, y):
+    return jnp.sin(x) * y
+
+
+# The two rules differ, so that a test sees which mode is used.
+two_modes.defjvp(lambda primals, tangents: (two_modes(*primals), 10 * tangents[0] + 100 * tangents[1]))
+two_modes.defvjp(lambda x, y: (two_modes(x, y), x), lambda x, ct: (2 * ct * x, 3 * ct))
+
+
+def in_a_loop(x, y):
+    return phlox.lax.scan(lambda c, _: (two_modes(c, y), None), x, None, length=1)[0]
+
+
+def in_a_branch(x, y):
+    return phlox.lax.cond(x > 0, two_modes, lambda x, y: x, x, y)
+
+
+@pytest.mark.parametrize(
+    "f", [two_modes, phlox.jit(two_modes), in_a_loop, in_a_branch, phlox.checkpoint(two_modes)], ids=range(5)
+)
+def test_each_mode_has_its_rule(f):
+    for way in (lambda f: f, phlox.jit):
+        assert way(lambda x, y: phlox.jvp(f, (x, y), (1.0, 1.0))[1])(0.5, 2.0) == 110
+        assert way(phlox.grad(f, (0, 1)))(0.5, 2.0) == (1, 3)
+    x, y = jnp.array([0.5, 0.25]), jnp.array([2.0, 3.0])
+    np.testing.assert_array_equal(phlox.jvp(phlox.vmap(f), (x, y), (x, y))[1], 10 * x + 100 * y)
+    for gradients in (phlox.vmap(phlox.grad(f, (0, 1))), phlox.grad(lambda x, y: phlox.vmap(f)(x, y).sum(), (0, 1))):
+        np.testing.assert_array_equal(gradients(x, y), [2 * x, [3, 3]])
+
+
+def test_a_linearized_function_is_evaluated_by_one_rule_and_transposed_by_the_other():
+    x, y = jnp.array([0.5, 0.25]), jnp.array([2.0, 3.0])
+    for f in (two_modes, phlox.vmap(two_modes), phlox.jit(two_modes)):
+        _, linear = phlox.linearize(f, x, y)
+        for way in (lambda f: f, phlox.jit):
+            np.testing.assert_array_equal(way(linear)(x, y), 10 * x + 100 * y)
+        np.testing.assert_array_equal(phlox.vmap(linear, (0, None))(x[None], y), [10 * x + 100 * y])
+        np.testing.assert_array_equal(phlox.jvp(linear, (x, y), (y, x))[1], 10 * y + 100 * x)
+        np.testing.assert_array_equal(phlox.linear_transpose(linear, x, y)(x), [2 * x * x, 3 * x])
+
+
+def test_rules_for_reverse_mode_are_refused_where_arguments_are_not_differentiated():
+    f = phlox.custom_jvp(lambda n, x: n * x, nondiff_argnums=(0,))
+    with pytest.raises(errors.DerivativeError, match="not with nondiff_argnums"):
+        f.defvjp(lambda n, x: (n * x, None), lambda _, ct: (ct,))

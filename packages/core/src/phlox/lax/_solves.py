@@ -18,7 +18,8 @@ from .._base.errors import DtypeError, ShapeError, TreeError
 from .._base.pytree import PyTreeDef
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr
-from .._ops.control.custom import Rule, custom_jvp_call
+from .._ops.control.custom import custom_jvp_call
+from .._ops.control.custom_rules import Rule
 from .._ops.elementwise.arithmetic import neg
 from .._ops.linalg.solve import LinearSolve, linear_solve
 from .._ops.structure.shape import as_array_or_tracer

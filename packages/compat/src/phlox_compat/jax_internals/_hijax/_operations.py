@@ -61,6 +61,10 @@ def _accumulator(ty: Any) -> GradAccum:
     return kind(tangent_type)
 
 
+def _with_zeros(tangents: Sequence[Any]) -> list[Any]:
+    return [Zero(x.aval) if type(x) is SymbolicZero else x for x in tangents]
+
+
 def _is_zero(ct: Any) -> bool:
     return ct is None or type(ct) is Zero
 
@@ -240,13 +244,16 @@ class HiPrim:
         return batched
 
     def _with_derivative(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        if self._defines("jvp") or self._defines("lin"):
-            forward = custom_jvp(function)
-            forward.defjvp(self._tangent_rule)
-            return forward
         reverse = custom_vjp(function)
         reverse.defvjp_with_logs(self._forward, self._cotangents, symbolic_zeros=True)
-        return reverse
+        if not self._defines("jvp") and not self._defines("lin"):
+            return reverse
+        forward = custom_jvp(function)
+        forward.defjvp(self._tangent_rule, symbolic_zeros=True)
+        # The rules that `vjp_from_jvp` stands for are what phlox does without rules for reverse mode.
+        if self._defines("vjp_fwd") and type(self).vjp_fwd is not _fwd_from_jvp:
+            forward.reverse = reverse
+        return forward
 
     def _tangents(self, types: Sequence[Any], tree: Any, tangents: Sequence[Any]) -> Any:
         parts = _groups(types, tangents)
@@ -254,7 +261,7 @@ class HiPrim:
 
     def _tangent_rule(self, primals: Any, tangents: Any) -> Any:
         rule = self.jvp if self._defines("jvp") else lambda primals, tangents: jvp_from_lin(self, primals, tangents)
-        in_tangents = self._tangents(self.in_avals_flat, self.in_tree, tangents)
+        in_tangents = self._tangents(self.in_avals_flat, self.in_tree, _with_zeros(tangents))
         out, tangent = rule(self._arguments(primals), in_tangents)
         arrays = self._result_arrays(out)
         parts = [
@@ -272,8 +279,7 @@ class HiPrim:
 
     def _cotangents(self, res: Any, cts: Any) -> tuple[tuple[Any, ...], Any]:
         """(cotangents of the arrays of the arguments, logs of the rule)."""
-        cts = [Zero(x.aval) if type(x) is SymbolicZero else x for x in cts]
-        ct = self._tangents(self.out_avals_flat, self.out_tree, cts)
+        ct = self._tangents(self.out_avals_flat, self.out_tree, _with_zeros(cts))
         logs = None
         if self._defines("vjp_bwd"):
             accums = tree_map(_accumulator, self.in_avals)
@@ -303,8 +309,8 @@ VJPHiPrimitive = HiPrim  # its name before JAX 0.12
 
 def jvp_from_lin(prim: HiPrim, primals: Any, tangents: Any) -> Any:
     """The method `jvp` of an operation that defines `lin` and `linearized`."""
-    nonzeros = tree_unflatten(prim.in_tree, [True] * prim.in_tree.num_leaves)
-    out, residuals, *_rest = prim.lin(nonzeros, *primals)
+    nonzeros = [type(t) is not Zero for t in prim.in_tree.flatten_up_to(tangents)]
+    out, residuals, *_rest = prim.lin(tree_unflatten(prim.in_tree, nonzeros), *primals)
     return out, prim.linearized(residuals, *tangents)
 
 

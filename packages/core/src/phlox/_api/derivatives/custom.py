@@ -1,7 +1,6 @@
 """`custom_jvp` and `custom_vjp`: functions with derivative rules of their own.
 
-Under a `JVPTrace` the rules run directly. Under other traces the call is one operation, of a primitive in
-`_ops.control.custom` whose parameters hold the function's Jaxpr and the rules.
+Their rules become flat functions, as the primitives of `_ops.control.custom` take them.
 """
 
 from __future__ import annotations
@@ -16,177 +15,29 @@ from ..._base.pytree import PyTreeDef, flatten
 from ..._base.tracebacks import trim
 from ..._base.wrapping import P, R
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
-from ..._ir.primitive import Primitive, current_trace
-from ..._ops.control.custom import Rule, closes_over, custom_jvp_call, custom_vjp_call, custom_vjp_forward
+from ..._ir.jaxpr import ClosedJaxpr
+from ..._ir.primitive import current_trace
+from ..._ops.control.custom import custom_jvp_call, custom_vjp_call
+from ..._ops.control.custom_rules import Rule, custom_vjp_forward
 from ..._ops.elementwise.arithmetic import stop_gradient
-from ..._trace.partial_evaluation import runs_at_once
-from ..._trace.staging import stage
-from ..._trace.trace import Tracer, not_an_array, typeof
+from ..._trace.trace import Tracer, typeof
 from ..._transform.array_operations import Zero, instantiate
-from ..._transform.batch import BatchTrace, accept_tracers_of
-from ..._transform.jvp import JVPTrace, by_rule
-from ..._transform.linearize import TangentTrace
+from ..._transform.jvp import by_rule
 from ..jit import arguments
-from ..jit.origins import origin
-from ..jit.references import ArrayTree, Structure, blank, flatten_arrays
-from .function_with_rules import FunctionWithRules, no_rule, positional
+from ..jit.references import Structure, blank, flatten_arrays
+from .custom_function import CustomFunction, bind_call
+from .function_with_rules import no_rule, positional
 from .rule_results import OutType, RuleName, checked_tangents, flat_cotangents, pair_of, run_rule
 from .symbolic import CustomVJPPrimal, as_residual, as_rule_argument
 
 if TYPE_CHECKING:
-    from typing import Concatenate, ParamSpec, Self, TypeVar, overload
+    from typing import ParamSpec, TypeVar
 
     Q = ParamSpec("Q")
     S = TypeVar("S")
 
-#: classes of traces that pass an operation to their parent if none of its operands is a tracer of theirs
-_PASSING = (JVPTrace, TangentTrace)
 
-
-def _responsible_trace(leaves: Sequence[Any]) -> Any:
-    """The innermost trace that records an operation on these values."""
-    trace = current_trace.get()
-    # If no argument is differentiated here, the call belongs to an outer trace, which may differentiate it.
-    while type(trace) in _PASSING and not any(isinstance(x, Tracer) and x.owner is trace for x in leaves):
-        trace = trace.parent
-    return trace
-
-
-class _Custom(FunctionWithRules[P, R]):
-    """Base class of both: the function, and which of its arguments are not differentiated."""
-
-    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
-        super().__init__(fun)
-        names = arguments.as_names(nondiff_argnames, "nondiff_argnames")
-        numbers = arguments.as_ints(nondiff_argnums, "nondiff_argnums")
-        # Sorted, as the rules get these arguments in the order of their positions.
-        self.nondiff_argnums = tuple(sorted(arguments.complete(fun, numbers, names, "nondiff")[0]))
-
-    def _nondiff_positions(self, args: Sequence[Any]) -> set[int]:
-        """Positions of the arguments that are not differentiated."""
-        return {n % len(args) for n in self.nondiff_argnums} if args else set()
-
-    def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """(arguments that are not differentiated, arguments that are)."""
-        nondiff = self._nondiff_positions(args)
-        # Numbers may be negative, so they are counted in the arguments of this call.
-        fixed = [args[n % len(args)] for n in self.nondiff_argnums]
-        return fixed, [x for i, x in enumerate(args) if i not in nondiff]
-
-    def _fill(self, args: Sequence[Any], replacements: Sequence[Any]) -> list[Any]:
-        """`args` with the differentiated ones replaced by `replacements`."""
-        nondiff, values = self._nondiff_positions(args), iter(replacements)
-        return [x if i in nondiff else next(values) for i, x in enumerate(args)]
-
-    def _stage(
-        self, args: Sequence[Any], in_tree: Structure, leaves: Sequence[Any]
-    ) -> tuple[ClosedJaxpr, list[Any], PyTreeDef]:
-        trees: list[PyTreeDef] = []
-
-        def flat(*xs: Any) -> list[Any]:
-            out = self.fun(*self._fill(args, in_tree.unflatten(xs)))
-            outs, tree = flatten(out)
-            arguments.check_outputs(self.fun, out, outs, role=f"{self.kind} primal function")
-            trees.append(tree)
-            return outs
-
-        avals = [typeof(x) for x in leaves]
-        jaxpr, consts = stage(flat, avals, name=arguments.fun_name(self.fun), may_use_refs=True)
-        jaxpr.origin = origin(self.kind, "fun", self.fun, jaxpr, in_tree, trees[0])
-        return ClosedJaxpr(hoist_consts(jaxpr)), consts, trees[0]
-
-    def _at_once(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of an eager call without differentiation."""
-        args = positional(self.fun, args, kwargs, self.kind)
-        _, operands = self._split(args)
-        # Numbers are converted, so that the function sees arrays as it does when it is traced.
-        return arguments.as_arrays(self.fun(*self._fill(args, arguments.as_arrays(operands))))
-
-    #: "custom_jvp" or "custom_vjp"
-    kind: str
-    #: whether differentiated arguments may be references
-    takes_refs = False
-
-    def _call(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        outer = current_trace.get()
-        # Without a trace, or for values under `ensure_compile_time_eval`, nothing is differentiated.
-        if runs_at_once(outer, args, kwargs):
-            return self._at_once(args, kwargs)
-        # Changed before anything is traced: derivatives with respect to these arguments are stopped, or refused.
-        args = self._stop_derivatives(positional(self.fun, args, kwargs, self.kind))  # type: ignore[assignment]
-        leaves, in_tree = flatten_arrays(tuple(self._split(args)[1]))
-        if isinstance(in_tree, ArrayTree) and not self.takes_refs:
-            raise not_an_array(
-                in_tree.refs[0], f"an argument of the {self.kind} function {arguments.fun_name(self.fun)}"
-            )
-        trace = _responsible_trace(leaves)
-        if trace is not outer:
-            # Containers of the result are made anew, as variables of flax store the trace that they are made under.
-            return pytree.tree_map(lambda x: x, self._under(trace, lambda: self._call(*args)))  # type: ignore[call-arg]
-        # Under `jvp` the rule alone gives result and tangent, so the function is not traced.
-        if isinstance(trace, JVPTrace) and self._needs_only_rules():
-            return self._under(trace, lambda: self._differentiate(args, leaves, in_tree))
-        closed, consts, out_tree = self._stage(args, in_tree, leaves)
-        outs = self._bind(args, leaves, in_tree, closed, consts, OutType(out_tree, closed.out_avals))
-        return out_tree.unflatten(outs)
-
-    def _under(self, trace: Any, call: Callable[[], R]) -> R:
-        """The result of `call` with `trace` as the current trace."""
-        token = current_trace.set(trace)
-        try:
-            return call()
-        except UnexpectedTracerError as error:
-            if getattr(error, "live", False):  # a closed-over tracer belongs to a trace inside of `trace`
-                raise closes_over(self.kind, arguments.fun_name(self.fun)) from error
-            raise
-        finally:
-            current_trace.reset(token)
-
-    def _stop_derivatives(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments, with the derivatives of non-differentiated ones stopped or refused."""
-        raise NotImplementedError
-
-    def _needs_only_rules(self) -> bool:
-        """Whether differentiation needs only the rules, not a Jaxpr of the function."""
-        return True
-
-    def _differentiate(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
-        """The result under a `JVPTrace`, computed by the rules; the function is not traced."""
-        raise NotImplementedError
-
-    def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: Structure, closed: ClosedJaxpr, consts: Any, expected: OutType
-    ) -> list[Any]:
-        """The flat result of the call as one operation, with the Jaxpr `closed` of the function."""
-        raise NotImplementedError
-
-    if TYPE_CHECKING:
-
-        @overload
-        def __get__(self, instance: None, owner: type) -> Self: ...
-        @overload
-        def __get__(self: _Custom[Concatenate[S, Q], R], instance: S, owner: type | None = None) -> Callable[Q, R]: ...
-
-    # So that a decorated method binds its object, as functions do.
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
-
-def _bind_call(primitive: Primitive, args: list[Any], closed: ClosedJaxpr, num_consts: int, **rules: Rule) -> list[Any]:
-    """Binds the call of a function with rules.
-
-    Under vmap it always takes the batching rule: even if no argument is mapped, a rule may close over mapped tracers.
-    """
-    trace = current_trace.get()
-    if type(trace) is not BatchTrace:
-        return primitive.bind(*args, call_jaxpr=closed, num_consts=num_consts, **rules)
-    in_batch = {name: rule._replace(call=accept_tracers_of(trace, rule.call)) for name, rule in rules.items()}
-    params = {"call_jaxpr": closed, "num_consts": num_consts, **in_batch}
-    return trace.by_rule(primitive, [trace.split(x) for x in args], params)
-
-
-class custom_jvp(_Custom[P, R]):
+class custom_jvp(CustomFunction[P, R]):
     """A function with a forward derivative rule of your own.
 
     The rule, set by `defjvp`, takes (primals, tangents) and returns (out, tangent of out). It must be linear in the
@@ -216,6 +67,7 @@ class custom_jvp(_Custom[P, R]):
     kind = "custom_jvp"
     jvp: Callable[..., Any] | None = None
     symbolic_zeros: bool = False
+    reverse: Any = None
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Sets the derivative rule; returns it, so this is a decorator.
@@ -237,6 +89,35 @@ class custom_jvp(_Custom[P, R]):
         self.jvp = jvp
         self.symbolic_zeros = symbolic_zeros
         return jvp
+
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any], **options: Any) -> None:
+        """Sets rules for reverse mode, which otherwise transposes the rule of `defjvp`.
+
+        Forward mode does not use them, and reverse mode does not use the rule of `defjvp`, which need not be linear in
+        the eyes of phlox then: it may call other programs.
+
+        Args:
+          fwd, bwd: the rules, as `custom_vjp` describes them.
+          **options: those of `custom_vjp.defvjp`.
+
+        Returns:
+          None.
+
+        Raises:
+          DerivativeError: some arguments are not differentiated (`nondiff_argnums`).
+
+        >>> f = phlox.custom_jvp(jnp.sin)
+        >>> _ = f.defjvp(lambda primals, tangents: (f(*primals), 10 * tangents[0]))
+        >>> f.defvjp(lambda x: (f(x), None), lambda _, ct: (20 * ct,))
+        >>> phlox.jvp(f, (0.0,), (1.0,))[1], phlox.grad(f)(0.0)
+        (Array(10., dtype=float32, weak_type=True), Array(20., dtype=float32, weak_type=True))
+        """
+        if self.nondiff_argnums:
+            raise DerivativeError(
+                "custom_jvp.defvjp: not with nondiff_argnums", instead="a function of the differentiated arguments"
+            )
+        self.reverse = custom_vjp(self.fun)
+        self.reverse.defvjp(fwd, bwd, **options)
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Sets one rule for each argument.
@@ -328,23 +209,30 @@ class custom_jvp(_Custom[P, R]):
         nondiff = self._nondiff_positions(args)
         return tuple(_without_derivative(x) if i in nondiff else x for i, x in enumerate(args))
 
-    def _rule(self, args: Sequence[Any], in_tree: Structure, expected: OutType) -> Rule:
+    def _rule(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure, expected: OutType) -> Rule:
         assert self.jvp is not None
-        rule = self._flat_rule(self._split(args)[0], in_tree, expected)
-        return Rule(rule, arguments.fun_name(self.jvp), self.symbolic_zeros)
+        flat = self._flat_rule(self._split(args)[0], in_tree, expected)
+        rule = Rule(flat, arguments.fun_name(self.jvp), self.symbolic_zeros)
+        if self.reverse is None:
+            return rule
+        fwd, bwd = self.reverse._rules(args, leaves, in_tree, expected)
+        return rule._replace(other=functools.partial(custom_vjp_forward, fwd, bwd, jvp=rule))
 
     def _differentiate(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
         expected = OutType()
-        rule = self._rule(args, in_tree, expected)
-        outs = by_rule(leaves, lambda primals, tangents: rule.call(primals, rule.inputs(tangents)))
+        rule = self._rule(args, leaves, in_tree, expected)
+        parent = current_trace.get().parent
+        is_transposed_later = parent is not None and parent.separates_tangents
+        derive = rule.other if rule.other is not None and is_transposed_later else rule.call
+        outs = by_rule(leaves, lambda primals, tangents: derive(primals, rule.inputs(tangents)))
         assert expected.tree is not None
         return expected.tree.unflatten(outs)
 
     def _bind(
         self, args: Sequence[Any], leaves: Any, in_tree: Structure, closed: ClosedJaxpr, consts: Any, expected: OutType
     ) -> list[Any]:
-        rule = self._rule(args, in_tree, expected)
-        return _bind_call(custom_jvp_call, [*consts, *leaves], closed, len(consts), jvp=rule)
+        rule = self._rule(args, leaves, in_tree, expected)
+        return bind_call(custom_jvp_call, [*consts, *leaves], closed, len(consts), jvp=rule)
 
     def _flat_rule(self, fixed: list[Any], in_tree: Structure, expected: OutType) -> Callable[..., Any]:
         jvp = self.jvp
@@ -376,7 +264,7 @@ def _without_derivative(tree: Any) -> Any:
     return pytree.tree_map(lambda x: stop_gradient.bind(x) if isinstance(x, Tracer) else x, tree)
 
 
-class custom_vjp(_Custom[P, R]):
+class custom_vjp(CustomFunction[P, R]):
     """A function with reverse derivative rules of your own.
 
     `defvjp(fwd, bwd)` sets the rules: ``fwd(*args) -> (out, residuals)`` saves the values that `bwd` needs,
@@ -581,7 +469,7 @@ class custom_vjp(_Custom[P, R]):
             from .backward_rules import as_one_operation
 
             fwd = fwd._replace(call=as_one_operation(fwd.call, closed, consts))
-        return _bind_call(custom_vjp_call, [*consts, *leaves], closed, len(consts), fwd=fwd, bwd=bwd)
+        return bind_call(custom_vjp_call, [*consts, *leaves], closed, len(consts), fwd=fwd, bwd=bwd)
 
     def _flat_fwd(self, args: Sequence[Any], in_tree: Structure, expected: OutType) -> Callable[..., Any]:
         fwd, symbolic = self.fwd, self.symbolic_zeros

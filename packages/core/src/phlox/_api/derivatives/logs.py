@@ -12,7 +12,7 @@ from ..._base.wrapping import wraps
 from ..._ir.jaxpr import Jaxpr, JaxprEqn, jaxprs_in
 from ..._ir.primitive import current_trace
 from ..._ops.control.call import jit_p
-from ..._ops.control.custom import Rule
+from ..._ops.control.custom_rules import Rule
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.staging import stage
 from ..jit.arguments import as_arrays, fun_name

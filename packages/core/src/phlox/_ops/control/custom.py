@@ -9,50 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
-from ..._base.errors import DerivativeError, UnexpectedTracerError
-from ..._ir import dtypes
-from ..._ir.avals import ShapedArray
+from ..._base.errors import UnexpectedTracerError
 from ..._ir.jaxpr import ClosedJaxpr, axes_used, hoisted
-from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
+from ..._ir.primitive import Primitive
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
 from ..._trace.staging import stage
 from ..._trace.trace import recorder, typeof
-from ..._transform.array_operations import Zero, instantiate, move_axis, sum_axes
-from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
+from ..._transform.array_operations import Zero, instantiate, move_axis
+from ..._transform.batch import BatchAxis, Dim, run_batched
 from ..._transform.jaxprs import batch_jaxpr
 from ..._transform.transpose import backward_pass
+from .custom_rules import Rule, batched_cotangents, custom_vjp_forward, place_dim, run_batched_rule
 from .masked import mask_after_constants, run_masked
 from .once import program_rules
-from .rows import row_at, with_rows, zero_array
-
-
-class Rule(NamedTuple):
-    """A user's derivative rule as a flat function, and its name.
-
-    A forward rule is called with the primals and, for each, whether it is differentiated. It returns (results,
-    residuals, form). A backward rule is called with a form, residuals and cotangents. A form says how the residuals are
-    to be read: the same rule may save others for each derivative.
-
-    A rule may return `Zero` among its tangents or cotangents. Backward rules receive `Zero` ones, those of `custom_jvp`
-    if `symbolic_zeros` is true. A backward rule with `has_logs` also gives logs to the caller of the backward pass; one
-    with `generic_batching` may be called for a batch whose examples share a result, see `_batched_bwd`.
-    """
-
-    call: Callable[..., Any]
-    name: str
-    symbolic_zeros: bool = False
-    has_logs: bool = False
-    generic_batching: bool = False
-
-    def inputs(self, tangents: Sequence[Any]) -> list[Any]:
-        """The tangents as the rule takes them: with `Zero`, or with arrays of zeros in its place."""
-        return list(tangents) if self.symbolic_zeros else [instantiate(t) for t in tangents]
-
-    def __str__(self) -> str:
-        return self.name
+from .rows import row_at
 
 
 def _rebuild(
@@ -102,42 +75,6 @@ def closes_over(kind: str, name: str, transformed: str = "differentiated") -> Un
         f"the {kind} function {name} closes over a value that is being {transformed}",
         instead=f"pass the value to {name} as an argument",
     )
-
-
-def _run_batched(
-    fun: Callable[..., Sequence[Any]], axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]
-) -> tuple[list[Any], list[Dim]]:
-    """`run_batched` for arguments and results that may be `Zero`. The dim of a `Zero` result is None."""
-    zero_outs: dict[int, Zero] = {}
-
-    def fun_of_arrays(*xs: Any) -> list[Any]:
-        arrays = iter(xs)
-        outs = fun(*[_example(x, d) if type(x) is Zero else next(arrays) for x, d in zip(args, dims, strict=True)])
-        zero_outs.update((i, out) for i, out in enumerate(outs) if type(out) is Zero)
-        return [out for out in outs if type(out) is not Zero]
-
-    present = [(x, d) for x, d in zip(args, dims, strict=True) if type(x) is not Zero]
-    results, out_dims = run_batched(fun_of_arrays, axis, [x for x, _ in present], [d for _, d in present])
-    for i in sorted(zero_outs):
-        results.insert(i, zero_outs[i])
-        out_dims.insert(i, None)
-    return results, out_dims
-
-
-def _example(zero: Zero, dim: Dim) -> Zero:
-    """The `Zero` of one example, without the mapped axis `dim`."""
-    if dim is None:
-        return zero
-    return Zero(zero.aval.without_axis(dim))
-
-
-def _place_dim(x: Any, dim: Dim, destination: Dim, size: int) -> Any:
-    """`place_axis`, also for a `Zero`. If `destination` is None, `x` is not mapped and returned unchanged."""
-    if destination is None:
-        return x
-    if type(x) is not Zero:
-        return place_axis(x, dim, destination, size)
-    return Zero(x.aval.with_axis(destination, size))
 
 
 #: whether a rule is being traced only to find out which results it maps; rules of functions that it calls are then not
@@ -223,6 +160,14 @@ def _custom_jvp_jvp(
     return jvp.call(primals[num_consts:], jvp.inputs(tangents[num_consts:]))
 
 
+def _custom_jvp_linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], call_jaxpr: ClosedJaxpr, jvp: Rule, num_consts: int
+) -> tuple[list[Any], list[Any]]:
+    if jvp.other is not None:
+        jvp = jvp._replace(call=jvp.other)
+    return _custom_jvp_jvp(primals, tangents, call_jaxpr, jvp, num_consts)
+
+
 def _custom_jvp_batch(
     axis: BatchAxis,
     args: Sequence[Any],
@@ -233,27 +178,31 @@ def _custom_jvp_batch(
 ) -> tuple[list[Any], list[Dim]]:
     in_dims = list(dims[num_consts:])
 
-    def by_rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Dim]]:
+    def by_rule(
+        rule: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Dim]]:
         def both(*xs: Any) -> list[Any]:
-            outs, out_tangents = jvp.call(xs[: len(primals)], xs[len(primals) :])
+            outs, out_tangents = rule(xs[: len(primals)], xs[len(primals) :])
             return [*outs, *out_tangents]
 
-        return _run_batched(both, axis, [*primals, *tangents], in_dims * 2)
+        return run_batched_rule(both, axis, [*primals, *tangents], in_dims * 2)
 
     def dims_by_rule(*primals: Any) -> list[Dim]:
         tangents = [instantiate(Zero(typeof(x).tangent())) for x in primals]
-        return _either(by_rule(primals, tangents)[1])
+        return _either(by_rule(jvp.call, primals, tangents)[1])
 
     batched_function = _BatchedFunction(axis, args, dims, num_consts, call_jaxpr, dims_by_rule)
 
-    def batched(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        results, rule_dims = by_rule(primals, tangents)
+    def batched(
+        rule: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        results, rule_dims = by_rule(rule, primals, tangents)
         out_dims = batched_function.update_dims(_either(rule_dims), "jvp", jvp.name)
-        placed = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results, rule_dims, out_dims * 2, strict=True)]
+        placed = [place_dim(x, d, w, axis.size) for x, d, w in zip(results, rule_dims, out_dims * 2, strict=True)]
         return placed[: len(out_dims)], placed[len(out_dims) :]
 
     program = batched_function.program
-    outs = _bind(custom_jvp_call, program, args, num_consts, (), jvp=jvp._replace(call=batched))
+    outs = _bind(custom_jvp_call, program, args, num_consts, (), jvp=jvp.map(lambda rule: partial(batched, rule)))
     return outs, batched_function.settle_dims()
 
 
@@ -273,12 +222,14 @@ def _custom_jvp_checked(checks: Any, *args: Any, call_jaxpr: ClosedJaxpr, jvp: R
     program, tree = checks.program(call_jaxpr, [typeof(x) for x in args], num_consts)
     consts, leaves, width = args[:num_consts], checks.leaves, tree.num_leaves
 
-    def checked(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def checked(
+        rule: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
         after = eval_jaxpr(program.jaxpr, program.consts, *consts, *primals)[:width]
-        outs, out_tangents = jvp.call(primals[len(leaves) :], tangents[len(leaves) :])
+        outs, out_tangents = rule(primals[len(leaves) :], tangents[len(leaves) :])
         return [*after, *outs], [*(instantiate(Zero(typeof(x).tangent())) for x in after), *out_tangents]
 
-    outs = _bind(custom_jvp_call, program, args, num_consts, leaves, jvp=jvp._replace(call=checked))
+    outs = _bind(custom_jvp_call, program, args, num_consts, leaves, jvp=jvp.map(lambda rule: partial(checked, rule)))
     return checks.results(outs, tree)
 
 
@@ -286,17 +237,19 @@ def _custom_jvp_masked(mask: Any, *args: Any, call_jaxpr: ClosedJaxpr, jvp: Rule
     """The mask is an operand of the function, after its constants; the loops of the rule are masked too."""
     program = mask_after_constants(call_jaxpr, typeof(mask), num_consts)
 
-    def masked(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def masked(
+        rule: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
         width = len(primals) - 1
 
         def both(*xs: Any) -> list[Any]:
-            outs, out_tangents = jvp.call(xs[:width], xs[width:])
+            outs, out_tangents = rule(xs[:width], xs[width:])
             return [*outs, *out_tangents]
 
         results = run_masked(primals[0], both, *primals[1:], *tangents[1:])
         return results[: len(results) // 2], results[len(results) // 2 :]
 
-    return _bind(custom_jvp_call, program, args, num_consts, [mask], jvp=jvp._replace(call=masked))
+    return _bind(custom_jvp_call, program, args, num_consts, [mask], jvp=jvp.map(lambda rule: partial(masked, rule)))
 
 
 def _custom_jvp_show(eqn: Any, printer: Any) -> dict[str, Any]:
@@ -332,6 +285,7 @@ custom_jvp_call = _CustomJvpPrimitive(
     rebuild=_rebuild,
     check_refs=_refuse_writes,
     jvp=_custom_jvp_jvp,
+    linearize=_custom_jvp_linearize,
     transpose=_custom_jvp_transpose,
     batch=_custom_jvp_batch,
     masked=_custom_jvp_masked,
@@ -353,19 +307,6 @@ def _custom_vjp_jvp(
 ) -> tuple[list[Any], list[Any]]:
     _refuse_closed_over(tangents[:num_consts], "custom_vjp", call_jaxpr.jaxpr.name)
     return custom_vjp_forward(fwd, bwd, primals[num_consts:], tangents[num_consts:])
-
-
-def custom_vjp_forward(
-    fwd: Rule, bwd: Rule, primals: Sequence[Any], tangents: Sequence[Any]
-) -> tuple[list[Any], list[Any]]:
-    """Outputs, and their tangents by `custom_lin`, which can be transposed and not evaluated."""
-    outs, residuals, form = fwd.call(primals, [type(t) is not Zero for t in tangents])
-    bwd = bwd._replace(call=partial(bwd.call, form))
-    avals = [typeof(out).tangent() for out in outs]
-    # `custom_lin` takes arrays. The forward rule has been told which tangents are zero.
-    tangents = [instantiate(t) for t in tangents]
-    out_tangents = custom_lin.bind(*residuals, *tangents, bwd=bwd, num_res=len(residuals), out_avals=tuple(avals))
-    return outs, out_tangents
 
 
 def _custom_vjp_batch(
@@ -404,67 +345,18 @@ def _custom_vjp_batch(
                 if dim is None and (rule_dim := rule_dims[i]) is not None:
                     results[i], rule_dims[i] = row_at(move_axis(results[i], rule_dim, 0), 0), None
         out_dims = batched_function.update_dims(rule_dims[:count], "fwd", fwd.name)
-        placed = [_place_dim(x, d, w, axis.size) for x, d, w in zip(results, rule_dims, out_dims, strict=False)]
+        placed = [place_dim(x, d, w, axis.size) for x, d, w in zip(results, rule_dims, out_dims, strict=False)]
         return placed, results[count:], (form, rule_dims[count:])
 
     def batched_bwd(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         inner_form, residual_dims = form
         inner = bwd._replace(call=partial(bwd.call, inner_form))
-        return _batched_bwd(inner, axis, residual_dims, batched_function.dims, in_dims, residuals, cotangents)
+        return batched_cotangents(inner, axis, residual_dims, batched_function.dims, in_dims, residuals, cotangents)
 
     program = batched_function.program
     rules = {"fwd": fwd._replace(call=batched_fwd), "bwd": bwd._replace(call=batched_bwd)}
     outs = _bind(custom_vjp_call, program, args, num_consts, (), **rules)
     return outs, batched_function.settle_dims()
-
-
-def _batched_bwd(
-    bwd: Rule,
-    axis: BatchAxis,
-    residual_dims: Sequence[Dim],
-    cotangent_dims: Sequence[Dim],
-    in_dims: Sequence[Dim],
-    residuals: Sequence[Any],
-    cotangents: Sequence[Any],
-) -> list[Any]:
-    """The backward rule ``bwd(residuals, cotangents)`` on a batch.
-
-    The cotangent of a result that all examples share is one for all of them: what the rule makes of it for each example
-    must not be summed over the batch. With `generic_batching` the first example gets the whole of it, the others zero.
-    """
-    count = len(residuals)
-
-    def run(cotangents: Sequence[Any], cotangent_dims: Sequence[Dim]) -> tuple[list[Any], list[Dim]]:
-        dims = [*residual_dims, *cotangent_dims]
-        return _run_batched(lambda *xs: bwd.call(xs[:count], xs[count:]), axis, [*residuals, *cotangents], dims)
-
-    results, dims = run(cotangents, cotangent_dims)
-    shares = [d is None and type(ct) is not Zero for ct, d in zip(cotangents, cotangent_dims, strict=True)]
-    if any(shares) and any(d is not None and w is None for d, w in zip(dims, in_dims, strict=True)):
-        if not bwd.generic_batching:
-            raise DerivativeError(
-                f"under vmap, all examples share a result of the custom_vjp function behind {bwd.name}, and {bwd.name} "
-                "returns a cotangent of each example for an argument that they share: their sum would count the "
-                "cotangent of the result once for each example",
-                instead="defvjp(..., generic_batching=True), where the first example gets that cotangent",
-            )
-        pairs = list(zip(cotangents, cotangent_dims, shares, strict=True))
-        cotangents = [_of_first_example(ct, axis.size) if shared else ct for ct, _, shared in pairs]
-        results, dims = run(cotangents, [0 if shared else d for _, d, shared in pairs])
-    return [_cotangent_of(x, d, w, axis.size) for x, d, w in zip(results, dims, in_dims, strict=True)]
-
-
-def _of_first_example(cotangent: Any, size: int) -> Any:
-    """The cotangents of all examples: `cotangent` for the first, and zeros."""
-    aval = typeof(cotangent)
-    return with_rows(zero_array(aval.with_axis(0, size)), [cotangent], dtypes.int32.type(0))
-
-
-def _cotangent_of(cotangent: Any, dim: Dim, in_dim: Dim, size: int) -> Any:
-    """The cotangent of an operand that is mapped at `in_dim`; of one that is not mapped, the sum over the batch."""
-    if in_dim is not None:
-        return _place_dim(cotangent, dim, in_dim, size)
-    return cotangent if dim is None else sum_axes(cotangent, (dim,))
 
 
 def _custom_vjp_checked(
@@ -538,52 +430,4 @@ custom_vjp_call = ProgramPrimitive(
     show=_custom_vjp_show,
     checked=_custom_vjp_checked,
     has_user_derivative=True,
-)
-
-# --- the linear part of a custom_vjp: it can only be transposed -----------------------------------------
-
-
-def _no_forward_mode(*_args: Any, bwd: Rule, **_params: Any) -> NoReturn:
-    raise DerivativeError(
-        "can't apply forward-mode autodiff (jvp) to a custom_vjp function: jvp, jacfwd or linearize of the one behind "
-        f"{bwd.name}",
-        instead="grad, vjp or jacrev; or define the function with custom_jvp",
-    )
-
-
-def _lin_transpose(
-    cotangents: Sequence[Any], *args: Any, bwd: Rule, num_res: int, out_avals: Sequence[ShapedArray]
-) -> list[Any]:
-    # The residuals are values, and only the tangents are linear: these get the cotangents that the user's rule returns.
-    residuals = args[:num_res]
-    return [None] * num_res + list(bwd.call(residuals, cotangents))
-
-
-def _lin_batch(
-    axis: BatchAxis,
-    args: Sequence[Any],
-    dims: Sequence[Dim],
-    bwd: Rule,
-    num_res: int,
-    out_avals: Sequence[ShapedArray],
-) -> tuple[list[Any], list[Dim]]:
-    wide = tuple(axis.wider(a, 0) for a in out_avals)
-    bwd = bwd._replace(call=partial(_batched_bwd, bwd, axis, dims[:num_res], (0,) * len(wide), dims[num_res:]))
-    return custom_lin.bind(*args, bwd=bwd, num_res=num_res, out_avals=wide), [0] * len(wide)
-
-
-custom_lin = Primitive(
-    "custom_lin",
-    multiple_results=True,
-    types=lambda *avals, bwd, num_res, out_avals: list(out_avals),
-    vma=vma_in_types,
-    sharding=sharding_in_types,
-    lower=_no_forward_mode,
-    eager=_no_forward_mode,
-    jvp=_no_forward_mode,
-    transpose=_lin_transpose,
-    batch=_lin_batch,
-    nan_checked=False,
-    # A user's rule may return cotangents even where those of all results are zero.
-    transposes_zeros=True,
 )
