@@ -9,7 +9,7 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox_compat.jax_internals import _hijax as hijax
-from phlox_compat.jax_internals._hijax import _transformations as transforms
+from phlox_compat.jax_internals._hijax import _specs as specs, _transformations as transforms
 
 
 class Scaled:
@@ -256,6 +256,9 @@ class SmallType(hijax.HiType):
     def inc_rank(self, size, spec):
         return SmallType((size, *self.shape))
 
+    def dec_rank(self, size, spec):
+        return SmallType(self.shape[1:])
+
     def leading_axis_spec(self):
         return Rows()
 
@@ -348,9 +351,9 @@ def test_tangents_pass_through_loops_branches_and_checkpoints():
 
 def test_mapped_values_have_a_spec():
     stack = jnp.stack([MATRIX, 3 * MATRIX], 1)
-    values = transforms.vmap(shrink, in_axes=1, out_axes=Rows())(stack)
+    values = specs.vmap(shrink, in_axes=1, out_axes=Rows())(stack)
     assert hijax.typeof(values) == SmallType((2, 2, 3))
-    sums = transforms.vmap(lambda q, x: grow(q).sum() + x, in_axes=(Rows(), 0))(values, jnp.zeros(2))
+    sums = specs.vmap(lambda q, x: grow(q).sum() + x, in_axes=(Rows(), 0))(values, jnp.zeros(2))
     np.testing.assert_allclose(sums, grow(values).sum((1, 2)), rtol=1e-6)
     slopes = phlox.vmap(transforms.grad(lambda x: squares(shrink(x))), 1)(stack)
     np.testing.assert_allclose(slopes, 2 * grow(values), rtol=1e-6)
@@ -428,3 +431,124 @@ def test_tangents_are_values_with_types_of_their_own():
     np.testing.assert_array_equal(transforms.linearize(point, x)[1](x).vector, 2 * x)
     np.testing.assert_array_equal(transforms.grad(length)(point(x)).vector, 4 * x + 1)
     np.testing.assert_array_equal(transforms.grad(lambda x: length(point(x)))(x), 2 * (4 * x + 1))
+
+
+@dataclass(frozen=True)
+class Pair:
+    first: object
+    second: object
+
+
+@dataclass(frozen=True)
+class PairType(hijax.HiType):
+    """Two values of any types, each of which `vmap` maps along an axis of its own."""
+
+    types: tuple
+
+    def lo_ty(self):
+        return [part for ty in self.types for part in ty.lo_ty()]
+
+    def lower_val(self, value):
+        both = zip(self.types, (value.first, value.second), strict=True)
+        return [part for ty, x in both for part in ty.lower_val(x)]
+
+    def raise_val(self, *arrays):
+        count = len(self.types[0].lo_ty())
+        return Pair(self.types[0].raise_val(*arrays[:count]), self.types[1].raise_val(*arrays[count:]))
+
+    def to_tangent_aval(self):
+        return PairType(tuple(ty.to_tangent_aval() for ty in self.types))
+
+    def inc_rank(self, size, spec):
+        return PairType(tuple(ty.inc_rank(size, axis) for ty, axis in zip(self.types, spec.axes, strict=True)))
+
+    def dec_rank(self, size, spec):
+        return PairType(tuple(ty.dec_rank(size, axis) for ty, axis in zip(self.types, spec.axes, strict=True)))
+
+
+@dataclass(frozen=True)
+class PairSpec(hijax.MappingSpec):
+    axes: tuple
+
+
+hijax.register_hitype(Pair, lambda value: PairType((hijax.typeof(value.first), hijax.typeof(value.second))))
+
+
+class MakePair(hijax.HiPrim):
+    def __init__(self, *types):
+        self.in_avals, self.out_aval, self.params = types, PairType(types), {}
+        super().__init__()
+
+    def expand(self, first, second):
+        return Pair(first, second)
+
+    def vjp_fwd(self, nzs_in, *args):
+        return self(*args), None
+
+    def vjp_bwd_retval(self, _, ct):
+        return part(ct, 0), part(ct, 1)
+
+
+class Part(hijax.HiPrim):
+    def __init__(self, ty, index):
+        self.in_avals, self.out_aval, self.params = (ty,), ty.types[index], {"index": index}
+        super().__init__()
+
+    def expand(self, value):
+        return (value.first, value.second)[self.index]
+
+    def vjp_fwd(self, nzs_in, value):
+        return self(value), value
+
+    def vjp_bwd_retval(self, value, ct):
+        types = [ty.to_tangent_aval() for ty in hijax.typeof(value).types]
+        parts = [ct if i == self.index else jnp.zeros(ty.shape, ty.dtype) for i, ty in enumerate(types)]
+        return (pair(*parts),)
+
+
+def pair(first, second):
+    return MakePair(hijax.typeof(first), hijax.typeof(second))(first, second)
+
+
+def part(value, index):
+    return Part(hijax.typeof(value), index)(value)
+
+
+def test_a_spec_maps_each_array_along_an_axis_of_its_own():
+    square = jnp.arange(9.0).reshape(3, 3)
+    both = pair(square, jnp.arange(3.0))
+    products = specs.vmap(lambda p: part(p, 0) * part(p, 1), PairSpec((1, 0)), axis_size=3)(both)
+    np.testing.assert_array_equal(products, square.T * jnp.arange(3.0)[:, None])
+    swap = lambda p: pair(part(p, 1), part(p, 0))
+    swapped = specs.vmap(swap, PairSpec((1, None)), PairSpec((None, 1)), axis_size=3)(both)
+    np.testing.assert_array_equal(part(swapped, 1), square)
+    np.testing.assert_array_equal(part(swapped, 0), jnp.arange(3.0))
+    with pytest.raises(ValueError, match="axis_size must be specified"):
+        specs.vmap(swap, PairSpec((1, None)), PairSpec((None, 1)))(both)
+
+
+def test_values_of_values_are_differentiated():
+    f = lambda q, x: squares(part(pair(q, x), 0)) * part(pair(q, x), 1)
+    value = shrink(MATRIX)
+    by_value, by_number = transforms.grad(f, (0, 1))(value, 3.0)
+    np.testing.assert_array_equal(by_value, 6 * grow(value))
+    assert by_number == squares(value)
+
+
+@dataclass(frozen=True)
+class SplitRows(hijax.HiPspec):
+    spec: phlox.P
+
+    def to_lo(self):
+        return self.spec, self.spec
+
+
+def test_a_spec_splits_the_arrays_of_a_value():
+    mesh = phlox.make_mesh((1,), ("i",))
+    rows = phlox.P("i")
+    split = specs.shard_map(shrink, mesh=mesh, in_specs=rows, out_specs=SplitRows(rows), check_vma=False)
+    joined = specs.shard_map(grow, mesh=mesh, in_specs=(SplitRows(rows),), out_specs=rows, check_vma=False)
+    for way in (lambda f: f, phlox.jit):
+        np.testing.assert_array_equal(way(lambda x: joined(split(x)))(MATRIX), grow(shrink(MATRIX)))
+        slopes = way(transforms.grad(lambda x: (joined(split(x)) ** 2).sum()))(MATRIX)
+        np.testing.assert_array_equal(slopes, 2 * grow(shrink(MATRIX)))

@@ -228,7 +228,8 @@ jax.experimental.pallas | * | _pallas | jax_md qwix
 jax.experimental.pallas.tpu | * | _pallas._tpu | qwix
 jax.experimental.pallas.triton | * | _pallas._triton | jax_md
 jax | typeof | _hijax | flax
-jax | grad value_and_grad jvp vjp linearize vmap | _hijax._transformations | any
+jax | grad value_and_grad jvp vjp linearize | _hijax._transformations | any
+jax | vmap shard_map | _hijax._specs | any
 jax.core | typeof get_aval | _hijax | flax
 jax._src.core | typeof get_aval | _hijax | flax
 """

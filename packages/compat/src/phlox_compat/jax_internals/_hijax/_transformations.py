@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import phlox
-from phlox.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from phlox.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
-from ._types import MappingSpec, arrays_of, has_carriers, is_any_registered, tangent_of, tangents_of, typeof, value_of
+from ._types import arrays_of, has_carriers, is_any_registered, tangent_of, tangents_of, typeof, value_of
 
 
 def _opened(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
@@ -95,12 +95,3 @@ def _of_arguments(transform: Callable[..., Any]) -> Callable[..., Any]:
 
 
 grad, value_and_grad = _of_arguments(phlox.grad), _of_arguments(phlox.value_and_grad)
-
-
-@functools.wraps(phlox.vmap)
-def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *args: Any, **options: Any) -> Any:
-    if is_any_registered():
-        in_axes, out_axes = (
-            tree_map(lambda d: 0 if isinstance(d, MappingSpec) else d, axes) for axes in (in_axes, out_axes)
-        )
-    return phlox.vmap(fun, in_axes, out_axes, *args, **options)

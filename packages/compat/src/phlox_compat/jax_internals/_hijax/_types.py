@@ -81,11 +81,19 @@ class HiType(AbstractValue):
 
 
 class MappingSpec:
-    """How `vmap` maps a value; here along the first axes of its arrays, see `HiType.leading_axis_spec`."""
+    """How `vmap` maps a value; `HiType.inc_rank` and `HiType.dec_rank` say what it means for the arrays."""
 
 
 class HiPspec:
-    """How `shard_map` splits a value; here its arrays are split by specs of their own."""
+    """How `shard_map` splits a value."""
+
+    def to_lo(self) -> Sequence[Any]:
+        """The specs of its arrays."""
+        _must_define(self, "to_lo", "shard_map")
+
+    def to_tangent_spec(self) -> Any:
+        """The spec of its tangent; here that of the first array if it is not defined."""
+        _must_define(self, "to_tangent_spec", "autodiff through shard_map")
 
 
 # Types of arrays answer the same questions: nnx asks the leaves of a variable, which may be either.
@@ -94,6 +102,8 @@ for _type in (ShapedArray, AbstractRef):
     _type.lower_val = lambda _self, value: [value]  # type: ignore[union-attr]
     _type.raise_val = lambda _self, value: value  # type: ignore[union-attr]
     _type.to_ct_aval = lambda self: self.to_tangent_aval()  # type: ignore[union-attr]
+ShapedArray.inc_rank = lambda self, size, axis: self if axis is None else self.with_axis(axis, size)  # type: ignore[attr-defined]
+ShapedArray.dec_rank = lambda self, _size, axis: self if axis is None else self.without_axis(axis)  # type: ignore[attr-defined]
 
 _types: dict[type, Callable[[Any], Any]] = {}
 
@@ -107,6 +117,11 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
 def is_any_registered() -> bool:
     """Whether there are values with types of their own."""
     return bool(_types)
+
+
+def is_value(x: Any) -> bool:
+    """Whether `x` is a value with a type of its own."""
+    return type(x) in _types
 
 
 def typeof(x: Any) -> Any:
@@ -132,7 +147,7 @@ def carrier_types(ty: Any) -> list[ShapedArray]:
 
 def has_carriers(x: Any) -> bool:
     """Whether `x` is a value whose tangent has another type than its arrays tell."""
-    return type(x) in _types and bool(carrier_types(typeof(x)))
+    return is_value(x) and bool(carrier_types(typeof(x)))
 
 
 def _form(ty: Any) -> tuple[Any, ...]:
