@@ -216,3 +216,164 @@ def test_types_are_shown_within_other_types():
     for short, text in [(True, "f32[3]"), (False, "float32[3]")]:
         assert phlox.typeof(jnp.ones(3)).str_short(short, False) == text
         assert phlox.typeof(phlox.new_ref(jnp.ones(3))).str_short(short, mesh_axis_types=False) == f"Ref{{{text}}}"
+
+
+class _Rounded(hijax.HiType):
+    """An array rounded to small integers, whose tangents are floats."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def __hash__(self):
+        return hash(self.shape)
+
+    def __eq__(self, other):
+        return isinstance(other, _Rounded) and self.shape == other.shape
+
+    def lo_ty(self):
+        return [phlox.core.ShapedArray(self.shape, jnp.dtype("int8")), phlox.core.ShapedArray((), jnp.dtype("float32"))]
+
+    def lower_val(self, value):
+        return [value.values, value.scale]
+
+    def raise_val(self, values, scale):
+        return Rounded(values, scale)
+
+    def to_tangent_aval(self):
+        return phlox.core.ShapedArray(self.shape, jnp.dtype("float32"))
+
+
+class Rounded(Scaled):
+    pass
+
+
+hijax.register_hitype(Rounded, lambda x: _Rounded(x.values.shape))
+
+
+class Round(hijax.HiPrim):
+    def __init__(self, aval):
+        self.in_avals, self.out_aval, self.params = (aval,), _Rounded(aval.shape), {}
+        super().__init__()
+
+    def expand(self, x):
+        scale = jnp.abs(x).max() / 4
+        return Rounded(jnp.round(x / scale).astype("int8"), scale)
+
+    def vjp_fwd(self, nzs_in, x):
+        return self(x), None
+
+    def vjp_bwd_retval(self, residuals, ct):
+        return (ct,)
+
+
+class Restore(Round):
+    def __init__(self, aval):
+        self.in_avals, self.params = (aval,), {}
+        self.out_aval = aval.to_tangent_aval()
+        hijax.HiPrim.__init__(self)
+
+    def expand(self, x):
+        return x.values * x.scale
+
+
+def rounded(x):
+    value = Round(hijax.typeof(x))(x)
+    return Restore(hijax.typeof(value))(value)
+
+
+def test_values_of_integers_have_tangents_of_floats():
+    x = jnp.array([1.0, 3.2, 4.0])
+    square = lambda x: (rounded(x) ** 2).sum()
+    assert square(x) == 26
+    expected = [2, 6, 8]  # twice the rounded numbers, as rounding has the derivative of the identity
+    for way in (lambda f: f, phlox.jit):
+        np.testing.assert_allclose(way(phlox.grad(way(square)))(x), expected)
+        np.testing.assert_allclose(way(phlox.grad(phlox.checkpoint(square)))(x), expected)
+        loop = lambda x: phlox.lax.scan(lambda c, _: (2 * rounded(c), None), x, None, length=3)[0].sum()
+        np.testing.assert_allclose(way(phlox.grad(loop))(x), [8, 8, 8])
+        branch = lambda x: phlox.lax.cond(x.sum() > 0, square, jnp.sum, x)
+        np.testing.assert_allclose(way(phlox.grad(branch))(x), expected)
+    np.testing.assert_allclose(phlox.vmap(phlox.grad(square))(x[None]), [expected])
+
+
+def test_values_made_before_and_inside_of_a_loop_have_one_structure():
+    value = Round(hijax.typeof(jnp.ones(3)))(jnp.array([1.0, 3.2, 4.0]))
+    turn = lambda c: (c[0] + 1, Round(hijax.typeof(jnp.ones(3)))(2 * Restore(hijax.typeof(c[1]))(c[1])), value)
+    count, last, same = phlox.lax.while_loop(lambda c: c[0] < 3, turn, (0, value, value))
+    assert count == 3 and last.scale == 8 and same.scale == 1
+    assert last.values.tolist() == [1, 3, 4]
+
+
+def test_residuals_with_a_structure_of_their_own():
+    class Square(Cube):
+        def vjp_fwd(self, nzs_in, x):
+            return self(x), (), True, {"x": x}
+
+        def vjp_bwd(self, residuals, structured, ct, accum):
+            accum.accum(2 * structured["x"] * ct)
+
+    assert phlox.grad(lambda x: apply(Square, x))(3.0) == 6
+
+    class Wrong(Square):
+        vjp_bwd, vjp_bwd_retval = hijax.HiPrim.vjp_bwd, lambda self, residuals, ct: (ct,)
+
+    with pytest.raises(TypeError, match="structured residuals"):
+        phlox.grad(lambda x: apply(Wrong, x))(3.0)
+
+
+def test_results_without_a_derivative():
+    class Constant(Cube):
+        def vjp_fwd(self, nzs_in, x):
+            return self(x), None, False
+
+        def vjp_bwd_retval(self, residuals, ct):
+            raise AssertionError("the result has no derivative")
+
+    class ConstantByLinearization(Cube):
+        def lin(self, nzs_in, x):
+            return self.expand(x), None, False
+
+        def linearized(self, residuals, tangent):
+            return hijax.Zero(self.out_aval)
+
+    for kind in (Constant, ConstantByLinearization):
+        assert phlox.grad(lambda x, kind=kind: apply(kind, x))(3.0) == 0
+    assert phlox.linearize(lambda x: apply(ConstantByLinearization, x), 3.0)[1](1.0) == 0
+
+
+def test_forward_rules_get_symbolic_zeros():
+    seen = []
+
+    class Times(hijax.HiPrim):
+        def __init__(self, aval):
+            self.in_avals, self.out_aval, self.params = (aval, aval), aval, {}
+            super().__init__()
+
+        def expand(self, x, y):
+            return x * y
+
+        def jvp(self, primals, tangents):
+            (x, y), (x_dot, y_dot) = primals, tangents
+            seen.append([type(t) is hijax.Zero for t in tangents])
+            return self(x, y), hijax.instantiate_zeros(x_dot) * y + x * hijax.instantiate_zeros(y_dot)
+
+    times = lambda x, y: Times(phlox.typeof(x))(x, y)
+    assert phlox.jvp(lambda x: times(x, 3.0), (2.0,), (1.0,)) == (6, 3)
+    assert phlox.grad(lambda y: times(2.0, y))(3.0) == 2
+    assert seen == [[False, True], [True, False]]
+
+
+def test_rules_that_define_each_other_are_refused():
+    class Circular(Cube):
+        jvp = hijax.jvp_from_lin
+        lin, linearized = hijax.linearize_from_jvp
+
+    with pytest.raises(TypeError, match="jvp_from_lin"):
+        phlox.jvp(lambda x: apply(Circular, x), (2.0,), (1.0,))
+    with pytest.raises(TypeError, match="pair of rules"):
+        hijax.vjp_from_jvp(1)
+
+
+def test_an_operation_is_shown_with_its_parameters():
+    assert repr(Product(phlox.typeof(1.0), phlox.typeof(1.0), "inner")) == "Product[name=inner]"
+    assert repr(Cube(phlox.typeof(1.0))) == "Cube"

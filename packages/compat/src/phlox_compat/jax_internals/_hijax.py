@@ -8,96 +8,36 @@ batching rules that they define.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from phlox import custom_jvp, custom_vjp, typeof as typeof_array
+from phlox import custom_jvp, custom_vjp
 from phlox.core import Tracer
 from phlox.custom_batching import custom_vmap
-from phlox.custom_derivatives import SymbolicZero, custom_vjp_primal_tree_values
-from phlox.extend import ShapedArray as ShapedArray, Zero as Zero, insert_axis, instantiate, move_axis
-from phlox.tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
+from phlox.extend import ShapedArray as ShapedArray, Zero as Zero, insert_axis, move_axis
+from phlox.tree_util import register_static, tree_flatten, tree_leaves, tree_unflatten
 
 from .._core import AbstractRef as AbstractRef, GradAccum, JaxprTrace, ValAccum, current_trace
+from ._hijax_types import (
+    AbstractValue as AbstractValue,
+    HiPspec as HiPspec,
+    HiType as HiType,
+    MappingSpec as MappingSpec,
+    arrays_of,
+    arrays_of_tangent,
+    carrier_count,
+    instantiate_zeros as instantiate_zeros,
+    register_hitype as register_hitype,
+    tangent_of,
+    typeof as typeof,
+    value_of,
+    with_zeros,
+)
 
 __all__ = ["AbstractRef", "GradAccum", "ShapedArray", "ValAccum", "Zero"]
 
-
-def _must_define(ty: Any, method: str, purpose: str) -> NoReturn:
-    raise NotImplementedError(f"{purpose} requires {type(ty).__name__} to implement the `{method}` method")
-
-
-class AbstractValue:
-    """The base of types."""
-
-
-class HiType(AbstractValue):
-    """The type of a value with a type of its own. `lower_val` and `raise_val` convert between the value and arrays."""
-
-    def __hash__(self) -> int:
-        _must_define(self, "__hash__", "type equality")
-
-    def __eq__(self, other: object) -> bool:
-        _must_define(self, "__eq__", "type equality")
-
-    def lo_ty(self) -> list[Any]:
-        """The types of the arrays."""
-        _must_define(self, "lo_ty", "lowering (e.g. under jit)")
-
-    def lower_val(self, hi_val: Any, /) -> list[Any]:
-        """The arrays of a value."""
-        _must_define(self, "lower_val", "lowering values (e.g. under jit)")
-
-    def raise_val(self, *lo_vals: Any) -> Any:
-        """The value of these arrays."""
-        _must_define(self, "raise_val", "raising lowered values (e.g. under jit)")
-
-    def to_tangent_aval(self) -> Any:
-        """The type of tangents."""
-        _must_define(self, "to_tangent_aval", "autodiff")
-
-    def to_ct_aval(self) -> Any:
-        """The type of cotangents."""
-        return self.to_tangent_aval()
-
-
-class MappingSpec:
-    """How `vmap` maps a value; here its arrays are mapped, each along the axis that ``in_axes`` says."""
-
-
-class HiPspec:
-    """How `shard_map` splits a value; here its arrays are split by specs of their own."""
-
-
-_types: dict[type, Callable[[Any], Any]] = {}
-
-
-def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
-    """Registers a class of values, whose types `typeof_fn` returns."""
-    _types[val_cls] = typeof_fn
-
-    def parts(value: Any) -> tuple[list[Any], Any]:
-        hi_type = typeof_fn(value)
-        return hi_type.lower_val(value), hi_type
-
-    register_pytree_node(val_cls, parts, lambda hi_type, arrays: hi_type.raise_val(*arrays))
-
-
-def typeof(x: Any) -> Any:
-    """The type of an array, or of a value with a type of its own."""
-    typeof_fn = _types.get(type(x))
-    return typeof_array(x) if typeof_fn is None else typeof_fn(x)
-
-
 get_aval = typeof
-
-# Types of arrays answer the same questions: nnx asks the leaves of a variable, which may be either.
-for _type in (ShapedArray, AbstractRef):
-    _type.lo_ty = lambda self: [self]  # type: ignore[union-attr]
-    _type.lower_val = lambda _self, value: [value]  # type: ignore[union-attr]
-    _type.raise_val = lambda _self, value: value  # type: ignore[union-attr]
-    _type.to_ct_aval = lambda self: self.to_tangent_aval()  # type: ignore[union-attr]
 
 
 class RefAccum(GradAccum):
@@ -111,16 +51,20 @@ class NullAccum(GradAccum):
         """Does nothing."""
 
 
-def instantiate_zeros(tangent: Any) -> Any:
-    """`tangent`, or an array of zeros for a symbolic zero."""
-    return instantiate(tangent)
-
-
 def is_undefined_primal(x: Any) -> bool:
     """Whether `x` stands for a linear argument."""
     from phlox.extend import is_linear
 
     return is_linear(x)
+
+
+# Static: in the residuals of a loop, a bool would become an array.
+@register_static
+class _Differentiated(NamedTuple):
+    """For each argument whether it is differentiated, and whether the result has a derivative."""
+
+    arguments: tuple[bool, ...]
+    result: bool
 
 
 class HiPrim:
@@ -202,13 +146,16 @@ class HiPrim:
         return self._apply(*args)
 
     def _apply(self, *args: Any) -> Any:
-        if not any(isinstance(x, Tracer) for x in tree_leaves(args)):
+        leaves = tree_leaves(args)
+        has_refs = any(isinstance(ty, AbstractRef) for ty in self.in_avals_flat)
+        if has_refs or not any(isinstance(x, Tracer) for x in leaves):
             return self.expand(*args)
-        function: Callable[..., Any] = self.expand
+        function: Callable[..., Any] = self._of_arrays(self.expand)
         # Dims of values with types of their own are specs of the user's, which a tree of arrays does not tell.
         if self._defines("batch") and not self._has_hi_types():
             function = self._with_batch_rule(function)
-        return self._with_derivative(function)(*args)
+        # `tree_leaves` has the arrays of values, with their carriers.
+        return self._results(self._with_derivative(function)(*leaves))
 
     def _defines(self, method: str) -> bool:
         return getattr(type(self), method) is not getattr(HiPrim, method)
@@ -216,53 +163,109 @@ class HiPrim:
     def _has_hi_types(self) -> bool:
         return any(isinstance(ty, HiType) for ty in (*self.in_avals_flat, *self.out_avals_flat))
 
-    def _nonzeros(self, args: Any) -> Any:
-        return tree_map(lambda _x: True, args)
+    def _of_arrays(self, function: Callable[..., Any]) -> Callable[..., list[Any]]:
+        """`function` from the arrays of its arguments to those of its result."""
+        return lambda *arrays: self._result_arrays(function(*self._arguments(arrays)))
+
+    def _split(self, avals: Sequence[Any], arrays: Sequence[Any]) -> list[list[Any]]:
+        """The arrays of each value."""
+        parts, rest = [], list(arrays)
+        for ty in avals:
+            width = len(ty.lo_ty()) + carrier_count(ty)
+            parts.append(rest[:width])
+            rest = rest[width:]
+        return parts
+
+    def _arguments(self, arrays: Sequence[Any], convert: Callable[[Any, Any], Any] = value_of) -> Any:
+        parts = zip(self.in_avals_flat, self._split(self.in_avals_flat, arrays), strict=True)
+        return self.in_tree.unflatten([convert(ty, part) for ty, part in parts])
+
+    def _results(self, arrays: Sequence[Any], convert: Callable[[Any, Any], Any] = value_of) -> Any:
+        parts = zip(self.out_avals_flat, self._split(self.out_avals_flat, arrays), strict=True)
+        return self.out_tree.unflatten([convert(ty, part) for ty, part in parts])
+
+    def _argument_arrays(self, args: Any, convert: Callable[[Any, Any], list[Any]]) -> list[Any]:
+        pairs = zip(self.in_avals_flat, self.in_tree.flatten_up_to(args), strict=True)
+        return [x for ty, value in pairs for x in convert(ty, value)]
+
+    def _result_arrays(self, out: Any, convert: Callable[[Any, Any], list[Any]] = arrays_of) -> list[Any]:
+        pairs = zip(self.out_avals_flat, self.out_tree.flatten_up_to(out), strict=True)
+        return [x for ty, value in pairs for x in convert(ty, value)]
 
     def _with_batch_rule(self, function: Callable[..., Any]) -> Callable[..., Any]:
         batched = custom_vmap(function)
 
         @batched.def_vmap
-        def rule(axis_size: int, in_batched: Any, *args: Any) -> Any:
-            dims = tree_map(lambda is_batched: 0 if is_batched else None, tuple(in_batched))
+        def rule(axis_size: int, in_batched: Any, *arrays: Any) -> Any:
+            dims = self.in_tree.unflatten([0 if is_batched else None for is_batched in in_batched])
             axis = SimpleNamespace(name=None, size=axis_size, spmd_name=None, explicit_mesh_axis=None)
-            out, out_dims = self.batch(axis, args, dims)
-            values, tree = tree_flatten(out)
+            out, out_dims = self.batch(axis, self._arguments(arrays), dims)
+            values = self.out_tree.flatten_up_to(out)
             flat_dims = tree_leaves(out_dims, is_leaf=lambda d: d is None)
             flat_dims = flat_dims * len(values) if len(flat_dims) == 1 else flat_dims
             moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(values, flat_dims, strict=True)]
-            return tree_unflatten(tree, moved), tree_unflatten(tree, [d is not None for d in flat_dims])
+            return moved, [d is not None for d in flat_dims]
 
         return batched
 
     def _with_derivative(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if self._defines("jvp") or self._defines("lin"):
             forward = custom_jvp(function)
-            rule = self.jvp if self._defines("jvp") else lambda primals, tangents: jvp_from_lin(self, primals, tangents)
-            forward.defjvp(lambda primals, tangents: rule(primals, tangents))
+            forward.defjvp(self._tangents, symbolic_zeros=True)
             return forward
         reverse = custom_vjp(function)
-        # The leaves of values with types of their own may only be arrays.
-        reverse.defvjp_with_logs(self._forward, self._cotangents, symbolic_zeros=not self._has_hi_types())
+        reverse.defvjp_with_logs(self._forward, self._cotangents, symbolic_zeros=True)
         return reverse
 
-    def _forward(self, *args: Any) -> tuple[Any, Any]:
-        if self._has_hi_types():
-            return self.vjp_fwd(self._nonzeros(args), *args)[:2]
-        nonzeros = tree_map(lambda primal: primal.perturbed, args)
-        return self.vjp_fwd(nonzeros, *custom_vjp_primal_tree_values(args))[:2]
+    def _tangents(self, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+        rule = self.jvp if self._defines("jvp") else lambda *both: jvp_from_lin(self, *both)
+        out, out_tangents = rule(self._arguments(primals), self._arguments(tangents, tangent_of))
+        outs = self._result_arrays(out)
+        return outs, with_zeros(outs, self._result_arrays(out_tangents, arrays_of_tangent))
 
-    def _cotangents(self, res: Any, ct: Any) -> tuple[tuple[Any, ...], Any]:
-        """(cotangents of the arguments, logs of the rule)."""
-        ct = tree_map(lambda x: Zero(x.aval) if type(x) is SymbolicZero else x, ct)
+    def _forward(self, *primals: Any) -> tuple[list[Any], Any]:
+        """(results, residuals)."""
+        flags = tuple(any(x.perturbed for x in part) for part in self._split(self.in_avals_flat, primals))
+        args = self._arguments([x.value for x in primals])
+        out, residuals, *rest = self.vjp_fwd(self.in_tree.unflatten(flags), *args)
+        nonzero, structured = [*rest, *(True, None)[len(rest) :]]
+        if structured is not None and not self._defines("vjp_bwd"):
+            raise TypeError(
+                f"{type(self).__name__} returned structured residuals from `vjp_fwd`, which requires overriding "
+                "`vjp_bwd(res, sres, outgrad, *arg_accums)`"
+            )
+        differentiated = _Differentiated(flags, any(tree_leaves(nonzero)))
+        return self._result_arrays(out), (residuals, structured, differentiated)
+
+    def _cotangents(self, saved: Any, arrays: Any) -> tuple[tuple[Any, ...], Any]:
+        """(cotangents of the arrays of the arguments, logs of the rule)."""
+        residuals, structured, (flags, is_nonzero) = saved
+        ct = self._results(arrays, tangent_of)
         logs = None
-        if self._defines("vjp_bwd"):
-            accums = tree_map(ValAccum, self.in_avals)
-            logs = self.vjp_bwd(res, ct, *accums)
-            cts: Any = tree_map(lambda accum: accum.freeze(), accums)
+        if not is_nonzero:
+            cts = self.in_tree.unflatten([None] * len(flags))
+        elif self._defines("vjp_bwd"):
+            kinds = [ValAccum if flag else NullAccum for flag in flags]
+            accums = [kind(ty.to_ct_aval()) for kind, ty in zip(kinds, self.in_avals_flat, strict=True)]
+            residuals = (residuals,) if structured is None else (residuals, structured)
+            logs = self.vjp_bwd(*residuals, ct, *self.in_tree.unflatten(accums))
+            if not isinstance(logs, dict | None):
+                raise TypeError(
+                    f"{type(self).__name__}.vjp_bwd should return None or a dict of backward-pass log entries, got "
+                    f"{type(logs).__name__}"
+                )
+            cts = self.in_tree.unflatten([accum.freeze() for accum in accums])
         else:
-            cts = self.vjp_bwd_retval(res, ct)
-        return tuple(None if type(x) is Zero else x for x in cts), logs
+            cts = self.vjp_bwd_retval(residuals, ct)
+        return tuple(self._argument_arrays(cts, arrays_of_tangent)), logs
+
+    def pp_params(self) -> dict[str, Any]:
+        """The parameters that are shown."""
+        return {name: value for name, value in self.params.items() if not name.startswith("_")}
+
+    def __repr__(self) -> str:
+        shown = " ".join(f"{name}={getattr(x, '__name__', x)}" for name, x in self.pp_params().items())
+        return f"{type(self).__name__}[{shown}]" if shown else type(self).__name__
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, tuple(self.params.items()), self.effects))
@@ -277,27 +280,41 @@ VJPHiPrimitive = HiPrim  # its name before JAX 0.12
 
 def jvp_from_lin(prim: HiPrim, primals: Any, tangents: Any) -> Any:
     """The method `jvp` of an operation that defines `lin` and `linearized`."""
-    out, residuals, *_rest = prim.lin(prim._nonzeros(tangents), *primals)
-    return out, prim.linearized(residuals, *tangents)
+    if type(prim).lin is _lin_from_jvp:
+        raise TypeError(
+            f"subclass {type(prim)} can't set both `jvp = jvp_from_lin` and `lin, linearized = linearize_from_jvp`, "
+            "since each would be defined in terms of the other"
+        )
+    flags = [type(t) is not Zero for t in prim.in_tree.flatten_up_to(tangents)]
+    out, residuals, *rest = prim.lin(prim.in_tree.unflatten(flags), *primals)
+    return out, prim.linearized(residuals, *rest[1:], *tangents)
+
+
+class _Pair(NamedTuple):
+    """Two rules, which are unpacked in the body of a class."""
+
+    first: Callable[..., Any]
+    second: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("this is a pair of rules, not a single rule: unpack it in the class body")
 
 
 def _fwd_from_jvp(prim: HiPrim, nzs_in: Any, *primals: Any) -> Any:
     from phlox import vjp
 
-    return vjp(prim._with_derivative(prim.expand), *primals)
-
-
-#: the pair (`vjp_fwd`, `vjp_bwd_retval`) of an operation that defines `jvp`, or `lin`
-vjp_from_jvp = (_fwd_from_jvp, lambda _prim, pullback, ct: pullback(ct))
-vjp_from_lin = vjp_from_jvp
+    return vjp(prim, *primals)
 
 
 def _lin_from_jvp(prim: HiPrim, nzs_in: Any, *primals: Any) -> Any:
     return prim.expand(*primals), primals
 
 
+#: the pair (`vjp_fwd`, `vjp_bwd_retval`) of an operation that defines `jvp`, or `lin`
+vjp_from_jvp = _Pair(_fwd_from_jvp, lambda _prim, pullback, ct: pullback(ct))
+vjp_from_lin = vjp_from_jvp
 #: the pair (`lin`, `linearized`) of an operation that defines `jvp`
-linearize_from_jvp = (_lin_from_jvp, lambda prim, primals, *tangents: prim.jvp(primals, tangents)[1])
+linearize_from_jvp = _Pair(_lin_from_jvp, lambda prim, primals, *tangents: prim.jvp(primals, tangents)[1])
 
 
 def bdims_at_front(axis_data: Any, args: Any, dims: Any) -> Any:
