@@ -228,7 +228,7 @@ class HiPrim:
         flags = tuple(any(x.perturbed for x in part) for part in self._split(self.in_avals_flat, primals))
         args = self._arguments([x.value for x in primals])
         out, residuals, *rest = self.vjp_fwd(self.in_tree.unflatten(flags), *args)
-        nonzero, structured = [*rest, *(True, None)[len(rest) :]]
+        nonzero, structured = rest[0] if rest else True, rest[1] if len(rest) > 1 else None
         if structured is not None and not self._defines("vjp_bwd"):
             raise TypeError(
                 f"{type(self).__name__} returned structured residuals from `vjp_fwd`, which requires overriding "

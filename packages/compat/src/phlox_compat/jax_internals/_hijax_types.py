@@ -94,7 +94,7 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
         hi_type = typeof_fn(value)
         return arrays_of(hi_type, value), hi_type
 
-    register_pytree_node(val_cls, parts, lambda hi_type, arrays: value_of(hi_type, arrays))
+    register_pytree_node(val_cls, parts, lambda hi_type, arrays: value_of(hi_type, tuple(arrays)))
 
 
 def typeof(x: Any) -> Any:

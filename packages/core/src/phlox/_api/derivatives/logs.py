@@ -85,9 +85,9 @@ class LoggingPullback(Pullback):
 
 
 class _Slot(NamedTuple):
-    """A leaf of an entry: the index of the slot, and the type of the log."""
+    """A leaf of an entry: the position of the slot, and the type of the log."""
 
-    index: int
+    position: int
     aval: ShapedArray
 
 
@@ -106,7 +106,7 @@ def _map_slots(fun: Callable[[_Slot], Any], entries: Any) -> Any:
 
 def _moved(entries: dict[str, Any], offset: int) -> dict[str, Any]:
     """Entries whose slots come after `offset` others."""
-    return _map_slots(lambda slot: slot._replace(index=slot.index + offset), entries)
+    return _map_slots(lambda slot: slot._replace(position=slot.position + offset), entries)
 
 
 # --- the slots of equations -----------------------------------------------------------------------------
@@ -119,8 +119,7 @@ def _with_slots_of_programs(jaxpr: Jaxpr) -> tuple[Jaxpr, list[ShapedArray], dic
         return jaxpr, [], {}
     count = len(jaxpr.constvars)
     inputs = [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)]
-    as_function = lambda *xs, **options: eval_jaxpr(jaxpr, xs[:count], *xs[count:], **options)  # noqa: E731
-    inlined = restage(lambda *xs: as_function(*xs, run=_run_inlined), inputs, jaxpr)
+    inlined = restage(lambda *xs: eval_jaxpr(jaxpr, xs[:count], *xs[count:], run=_run_inlined), inputs, jaxpr)
     flat, slots, entries = _with_slots(inlined, lambda eqn: eqn.primitive is not custom_lin)
     return flat.jaxpr.replace(constvars=flat.invars[:count], invars=flat.invars[count:]), slots, entries
 
@@ -160,7 +159,7 @@ def _with_slots(
 def _slots(eqn: JaxprEqn) -> _Slots:
     """The slots of an equation that has logs."""
     rules = {custom_lin: _rule_slots, scan: _scan_slots, cond: _cond_slots, shard_map: _shard_map_slots}
-    make = rules.get(eqn.primitive, _call_slots if eqn.primitive in (jit_p, checkpoint) else None)
+    make: Any = rules.get(eqn.primitive, _call_slots if eqn.primitive in (jit_p, checkpoint) else None)
     if make is None:
         raise UnsupportedError(
             f"with_logs: a backward rule with logs runs inside of {eqn.primitive.name}",
@@ -173,7 +172,7 @@ def _rule_slots(eqn: JaxprEqn) -> _Slots:
     """One slot for each leaf of the logs of a backward rule, which is traced to know them."""
     params = eqn.params
     rule, num_res = params["bwd"], params["num_res"]
-    tree = None
+    tree: Any = None
 
     def logged(*xs: Any) -> list[Any]:
         nonlocal tree
@@ -199,7 +198,8 @@ def _rule_slots(eqn: JaxprEqn) -> _Slots:
 
 def _call_slots(eqn: JaxprEqn) -> _Slots:
     program, avals, entries = _with_slots(eqn.params["jaxpr"])
-    return _Slots(avals, entries, lambda xs, slots: eqn.primitive.rebind([*xs, *slots], eqn.params, [program]))
+    primitive: Any = eqn.primitive  # runs a program
+    return _Slots(avals, entries, lambda xs, slots: primitive.rebind([*xs, *slots], eqn.params, [program]))
 
 
 def _scan_slots(eqn: JaxprEqn) -> _Slots:
@@ -257,7 +257,7 @@ def _shard_map_slots(eqn: JaxprEqn) -> _Slots:
     specs = axes.stacked_specs(rows)
     wholes = [whole_aval(a, axes.mesh, spec, axes.manual) for a, spec in zip(rows, specs, strict=True)]
     params = {**params, "in_specs": (*params["in_specs"], *specs)}
-    entries = _map_slots(lambda slot: slot._replace(aval=wholes[slot.index].update(dtype=slot.aval.dtype)), entries)
+    entries = _map_slots(lambda slot: slot._replace(aval=wholes[slot.position].update(dtype=slot.aval.dtype)), entries)
     return _Slots(wholes, entries, lambda xs, slots: shard_map.rebind([*xs, *slots], params, [by_row]))
 
 
@@ -315,8 +315,8 @@ def _filled(entries: dict[str, Any], cotangents: Sequence[Any]) -> dict[str, Any
         # The index of a branch is logged also if the branches get no cotangent.
         trees = entry.branches if isinstance(entry, CondSum) else entry
         flags: list[bool] = []
-        _map_slots(lambda slot: flags.append(type(cotangents[slot.index]) is not Zero), trees)
+        _map_slots(lambda slot: flags.append(type(cotangents[slot.position]) is not Zero), trees)
         return any(flags)
 
-    value = lambda slot: _from_float(cotangents[slot.index], slot.aval)  # noqa: E731
+    value = lambda slot: _from_float(cotangents[slot.position], slot.aval)  # noqa: E731
     return {key: _map_slots(value, entry) for key, entry in entries.items() if ran(entry)}
