@@ -231,7 +231,8 @@ class _Rounded(hijax.HiType):
         return isinstance(other, _Rounded) and self.shape == other.shape
 
     def lo_ty(self):
-        return [phlox.core.ShapedArray(self.shape, jnp.dtype("int8")), phlox.core.ShapedArray((), jnp.dtype("float32"))]
+        kinds = (self.shape, "int8"), (self.shape[:-1], "float32")
+        return [phlox.core.ShapedArray(shape, jnp.dtype(dtype)) for shape, dtype in kinds]
 
     def lower_val(self, value):
         return [value.values, value.scale]
@@ -242,6 +243,13 @@ class _Rounded(hijax.HiType):
     def to_tangent_aval(self):
         return phlox.core.ShapedArray(self.shape, jnp.dtype("float32"))
 
+    def dec_rank(self, size, spec):
+        assert isinstance(spec, FirstAxis) and size == self.shape[0]
+        return _Rounded(self.shape[1:])
+
+    def inc_rank(self, size, spec):
+        return _Rounded((size, *self.shape))
+
 
 class Rounded(Scaled):
     pass
@@ -250,14 +258,23 @@ class Rounded(Scaled):
 hijax.register_hitype(Rounded, lambda x: _Rounded(x.values.shape))
 
 
+class FirstAxis(hijax.MappingSpec):
+    pass
+
+
+class SplitRows(hijax.HiPspec):
+    def to_lo(self):
+        return phlox.P("i"), phlox.P("i")
+
+
 class Round(hijax.HiPrim):
     def __init__(self, aval):
         self.in_avals, self.out_aval, self.params = (aval,), _Rounded(aval.shape), {}
         super().__init__()
 
     def expand(self, x):
-        scale = jnp.abs(x).max() / 4
-        return Rounded(jnp.round(x / scale).astype("int8"), scale)
+        scale = jnp.abs(x).max(axis=-1) / 4
+        return Rounded(jnp.round(x / scale[..., None]).astype("int8"), scale)
 
     def vjp_fwd(self, nzs_in, x):
         return self(x), None
@@ -273,7 +290,7 @@ class Restore(Round):
         hijax.HiPrim.__init__(self)
 
     def expand(self, x):
-        return x.values * x.scale
+        return x.values * x.scale[..., None]
 
 
 def rounded(x):
@@ -377,3 +394,92 @@ def test_rules_that_define_each_other_are_refused():
 def test_an_operation_is_shown_with_its_parameters():
     assert repr(Product(phlox.typeof(1.0), phlox.typeof(1.0), "inner")) == "Product[name=inner]"
     assert repr(Cube(phlox.typeof(1.0))) == "Cube"
+
+
+def round_off(x):
+    return Round(hijax.typeof(x))(x)
+
+
+def restored(value):
+    return Restore(hijax.typeof(value))(value)
+
+
+def test_gradients_of_values_of_integers_are_arrays():
+    value, x = round_off(jnp.array([1.0, 3.2, 4.0])), jnp.ones(3)
+    loss = lambda x, value: (x * restored(value) ** 2).sum()
+    for way in (lambda f: f, phlox.jit):
+        np.testing.assert_allclose(way(phlox.grad(loss, 1))(x, value), [2, 6, 8])
+        gradients = way(phlox.grad(loss, (0, 1)))(x, value)
+        np.testing.assert_allclose(gradients, [[1, 9, 16], [2, 6, 8]])
+    np.testing.assert_allclose(phlox.vjp(loss, x, value)[1](1.0), [[1, 9, 16], [2, 6, 8]])
+    with pytest.raises(TypeError, match="real- or complex-valued inputs"):
+        phlox.grad(loss, (0, 1))(jnp.ones(3, int), value)
+
+
+def test_values_are_mapped_by_specs():
+    x = jnp.array([[1.0, 3.2, 4.0], [2.0, 8.0, 0.0]])
+    values = phlox.vmap(round_off, out_axes=FirstAxis())(x)
+    assert values.values.tolist() == [[1, 3, 4], [1, 4, 0]] and values.scale.tolist() == [1, 2]
+    expected = [[1, 3, 4], [2, 8, 0]]
+    for f in (restored, phlox.jit(restored)):
+        np.testing.assert_array_equal(phlox.vmap(f, in_axes=FirstAxis(), axis_size=2)(values), expected)
+    both = phlox.vmap(lambda v, y: restored(v) + y, in_axes=(FirstAxis(), 0))(values, jnp.arange(2.0))
+    np.testing.assert_array_equal(both, [[1, 3, 4], [3, 9, 1]])
+    same = phlox.vmap(lambda v: v, in_axes=FirstAxis(), out_axes=FirstAxis(), axis_size=2)(values)
+    assert same.values.tolist() == values.values.tolist()
+    assert phlox.vmap(lambda x: 2 * x, in_axes=1)(x).shape == (3, 2)
+
+    class Unmapped(Scaled):
+        pass
+
+    hijax.register_hitype(Unmapped, lambda x: _Type(map(hijax.typeof, (x.values, x.scale))))
+    with pytest.raises(NotImplementedError, match="vmap requires _Type to implement the `dec_rank` method"):
+        phlox.vmap(lambda v: v, in_axes=FirstAxis(), axis_size=2)(Unmapped(x, jnp.ones(2)))
+
+
+def test_specs_of_containers_follow_those_of_their_arrays():
+    class Pair:
+        def __init__(self, *parts):
+            self.parts = parts
+
+    class _Pair(_Type):
+        def lower_val(self, value):
+            return list(value.parts)
+
+        def raise_val(self, *parts):
+            return Pair(*parts)
+
+        def dec_rank(self, size, spec):
+            return _Pair(ty.dec_rank(size, axis) for ty, axis in zip(self.parts, spec.axes, strict=True))
+
+        def inc_rank(self, size, spec):
+            return _Pair(ty.inc_rank(size, axis) for ty, axis in zip(self.parts, spec.axes, strict=True))
+
+    class Axes(hijax.MappingSpec):
+        def __init__(self, *axes):
+            self.axes = axes
+
+    hijax.register_hitype(Pair, lambda x: _Pair(map(hijax.typeof, x.parts)))
+    square, number = jnp.arange(9.0).reshape(3, 3), jnp.float32(5)
+    out = phlox.vmap(lambda p: Pair(p.parts[1], p.parts[0]), Axes(1, None), Axes(None, 1), axis_size=3)(
+        Pair(square, number)
+    )
+    assert out.parts[0] == 5
+    np.testing.assert_array_equal(out.parts[1], square)
+    out = phlox.vmap(lambda p: Pair(p.parts[1], p.parts[0]), Axes(1, None), Axes(None, 0), axis_size=3)(
+        Pair(square, number)
+    )
+    np.testing.assert_array_equal(out.parts[1], square.T)
+
+
+def test_values_are_split_by_specs_of_their_own():
+    mesh = phlox.make_mesh((2,), ("i",), axis_types=(phlox.sharding.AxisType.Auto,))
+    x = jnp.array([[1.0, 3.2, 4.0], [2.0, 8.0, 0.0]])
+    rows = phlox.P("i")
+    values = phlox.shard_map(round_off, mesh=mesh, in_specs=rows, out_specs=SplitRows())(x)
+    assert values.values.tolist() == [[1, 3, 4], [1, 4, 0]] and values.scale.tolist() == [1, 2]
+    f = phlox.shard_map(lambda v, y: restored(v) + y, mesh=mesh, in_specs=(SplitRows(), rows), out_specs=rows)
+    np.testing.assert_allclose(f(values, x), [[2, 6.2, 8], [4, 16, 0]])
+    square = lambda x: (restored(round_off(x)) ** 2).sum()[None]
+    split = phlox.shard_map(square, mesh=mesh, in_specs=rows, out_specs=rows)
+    np.testing.assert_allclose(phlox.grad(lambda x: split(x).sum())(x), [[2, 6, 8], [4, 16, 0]])

@@ -13,10 +13,12 @@ import numpy as np
 
 from phlox import typeof as typeof_array
 from phlox.custom_derivatives import SymbolicZero, zero_from_primal
+from phlox.dtypes import float0
 from phlox.extend import ShapedArray, Zero, instantiate
+from phlox.lax import pcast
 from phlox.tree_util import register_pytree_node
 
-from .._core import AbstractRef
+from .._core import AbstractRef, grad, register_vmappable
 
 
 def _must_define(ty: Any, method: str, purpose: str) -> NoReturn:
@@ -66,13 +68,50 @@ class HiType(AbstractValue):
         """The sum of two tangents."""
         _must_define(self, "vspace_add", "use as a tangent/cotangent type")
 
+    def dec_rank(self, size: int | None, spec: MappingSpec) -> Any:
+        """The type of one example of a value that `vmap` maps by `spec`."""
+        _must_define(self, "dec_rank", "vmap")
+
+    def inc_rank(self, size: int | None, spec: MappingSpec) -> Any:
+        """The type of all examples."""
+        _must_define(self, "inc_rank", "vmap")
+
 
 class MappingSpec:
-    """How `vmap` maps a value; here its arrays are mapped, each along the axis that ``in_axes`` says."""
+    """An entry for a value in the `in_axes` and `out_axes` of `vmap`; `HiType.dec_rank` and `inc_rank` know it."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # Only now: `vmap` looks at each argument once containers are registered.
+        for val_cls in _types:
+            _register_vmappable(val_cls)
 
 
 class HiPspec:
-    """How `shard_map` splits a value; here its arrays are split by specs of their own."""
+    """How `shard_map` splits a value."""
+
+    def to_lo(self) -> tuple[Any, ...]:
+        """The specs of the arrays."""
+        raise NotImplementedError
+
+    def to_tangent_spec(self) -> HiPspec:
+        """The spec of tangents."""
+        raise NotImplementedError
+
+    def to_ct_spec(self) -> HiPspec:
+        """The spec of cotangents."""
+        return self.to_tangent_spec()
+
+    def specs_of_leaves(self, count: int) -> list[Any]:
+        """The specs of `count` arrays and carriers."""
+        specs = list(self.to_lo())
+        if len(specs) == count:
+            return specs
+        try:
+            carriers = list(self.to_tangent_spec().to_lo())
+        except NotImplementedError:
+            carriers = specs
+        return [*specs, *carriers][:count]
 
 
 # Types of arrays answer the same questions: nnx asks the leaves of a variable, which may be either.
@@ -95,6 +134,9 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
         return arrays_of(hi_type, value), hi_type
 
     register_pytree_node(val_cls, parts, lambda hi_type, arrays: value_of(hi_type, tuple(arrays)))
+    grad.containers_with_tangents.add(val_cls)
+    if MappingSpec.__subclasses__():
+        _register_vmappable(val_cls)
 
 
 def typeof(x: Any) -> Any:
@@ -107,22 +149,91 @@ def arrays_of(ty: Any, value: Any) -> list[Any]:
     """The arrays of a value, and its carriers."""
     if not isinstance(ty, HiType):
         return [value]
+    arrays = ty.lower_val(value)
     carriers = getattr(value, _CARRIERS, None)
     if carriers is None:
         # Zeros without memory: a program that does not read them does not get them.
         carriers = [np.broadcast_to(np.zeros((), a.dtype), a.shape) for a in _carrier_types(ty)]
-    return [*ty.lower_val(value), *carriers]
+        # In a `shard_map` they vary between the devices as the value does: else derivatives would be summed.
+        varying = tuple({axis for x in arrays for axis in getattr(getattr(x, "aval", None), "vma", ())})
+        carriers = [pcast(x, varying, to="varying") for x in carriers] if varying else carriers
+    return [*arrays, *carriers]
 
 
 def value_of(ty: Any, arrays: Sequence[Any]) -> Any:
-    """The value of these arrays and carriers."""
+    """The value of these arrays and carriers; its gradient if these are gradients: those of integers are float0."""
     if not isinstance(ty, HiType):
         return arrays[0]
     width = len(arrays) - len(_carrier_types(ty))
+    if width < len(arrays) and any(getattr(x, "dtype", None) == float0 for x in arrays[:width]):
+        return ty.to_tangent_aval().raise_val(*arrays[width:])
     value = ty.raise_val(*arrays[:width])
     if width < len(arrays):
         object.__setattr__(value, _CARRIERS, list(arrays[width:]))  # also of a frozen dataclass
     return value
+
+
+# --- vmap -----------------------------------------------------------------------------------------------
+
+#: the axes that types of arrays were asked to drop or add
+_asked_axes: list[Any] = []
+
+
+def _dec_rank(self: Any, size: int | None, spec: int | None) -> Any:
+    _asked_axes.append(spec)
+    return self if spec is None else self.without_axis(spec)
+
+
+def _inc_rank(self: Any, size: int | None, spec: int | None) -> Any:
+    _asked_axes.append(spec)
+    return self if spec is None else self.with_axis(spec, size)
+
+
+ShapedArray.dec_rank, ShapedArray.inc_rank = _dec_rank, _inc_rank  # type: ignore[attr-defined]
+ShapedArray.leading_axis_spec = lambda self: 0  # type: ignore[attr-defined]
+
+
+def _register_vmappable(val_cls: type) -> None:
+    register_vmappable(val_cls, MappingSpec, int, _one_example, _all_examples, None)
+
+
+def _one_example(one: Callable[..., Any], index: Callable[[], Any], value: Any, spec: Any) -> Any:
+    ty = typeof(value)
+    arrays = arrays_of(ty, value)
+    if not isinstance(spec, MappingSpec):
+        return value_of(ty, [one(x, spec) for x in arrays])
+    example, axes = _with_axes(lambda: ty.dec_rank(index().owner.axis.size, spec), lambda example: (ty, example))
+    return value_of(example, [one(x, axis) for x, axis in zip(arrays, axes, strict=True)])
+
+
+def _all_examples(all_: Callable[..., Any], size: int, value: Any, spec: Any) -> Any:
+    ty = typeof(value)
+    arrays = arrays_of(ty, value)
+    if not isinstance(spec, MappingSpec):
+        return value_of(ty, [all_(size, x, spec) for x in arrays])
+    whole, axes = _with_axes(lambda: ty.inc_rank(size, spec), lambda whole: (whole, ty))
+    return value_of(whole, [all_(size, x, axis) for x, axis in zip(arrays, axes, strict=True)])
+
+
+def _with_axes(change: Callable[[], Any], pair: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, list[int | None]]:
+    """(the changed type, the mapped axis of each array and carrier of the type of all examples).
+
+    A type that asks its arrays' types tells their axes. For others they follow from the shapes of both types.
+    """
+    _asked_axes.clear()
+    changed = change()
+    asked = list(_asked_axes)
+    whole, example = pair(changed)
+    arrays = list(zip(whole.lo_ty(), example.lo_ty(), strict=True))
+    carriers = list(zip(_carrier_types(whole), _carrier_types(example), strict=True))
+    axes = asked if len(asked) == len(arrays) else [_removed_axis(a.shape, b.shape) for a, b in arrays]
+    return changed, [*axes, *(_removed_axis(a.shape, b.shape) for a, b in carriers)]
+
+
+def _removed_axis(whole: tuple[int, ...], example: tuple[int, ...]) -> int | None:
+    if whole == example:
+        return None
+    return next(i for i in range(len(whole)) if whole[:i] + whole[i + 1 :] == example)
 
 
 def _carrier_types(ty: HiType) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._base.errors import ArgumentError
+from ..._base.pytree import tree_leaves
 from ..._ir.primitive import current_trace
 from ..._ops.structure.iota import iota
 from ..._trace.trace import typeof
@@ -86,9 +87,11 @@ def unregister_vmappable(data_type: type) -> None:
     _mappable.pop(data_type, None)
 
 
-def any_mappable() -> bool:
-    """Whether some type is registered."""
-    return bool(_mappable)
+def any_mappable(axes: Any) -> bool:
+    """Whether arguments or results with these axes may be registered containers: some of those need no spec."""
+    if not _mappable:
+        return False
+    return any(m.spec_type is int for m in _mappable.values()) or any(map(is_spec, tree_leaves(axes)))
 
 
 def is_mappable(x: Any) -> bool:
@@ -98,7 +101,8 @@ def is_mappable(x: Any) -> bool:
 
 def is_spec(x: Any) -> bool:
     """Whether `x` is the entry for a registered container in `in_axes` or `out_axes`."""
-    return bool(_mappable) and any(type(x) is m.spec_type for m in _mappable.values())
+    # bool is a subclass of int, and True is no axis.
+    return bool(_mappable) and not isinstance(x, bool) and any(isinstance(x, m.spec_type) for m in _mappable.values())
 
 
 def run_mapped(

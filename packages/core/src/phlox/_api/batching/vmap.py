@@ -79,7 +79,7 @@ def vmap(
     @user_call
     def batched(*args: Any, **kwargs: Any) -> Any:
         # Only if a program has registered containers: then leaves may be no arrays, and nothing below holds.
-        if any_mappable():
+        if any_mappable((in_axes, out_axes)):
             return _with_mappables(
                 fun, args, kwargs, in_axes, out_axes, BatchAxis(axis_size or 0, axis_name, spmd), sum_match
             )

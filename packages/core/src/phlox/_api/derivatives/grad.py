@@ -70,6 +70,19 @@ def _names(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any]) -> li
     ]
 
 
+#: Containers whose integers are differentiated by further leaves, such as quantized arrays.
+containers_with_tangents: set[type] = set()
+
+
+def _is_in_such_container(tree: Any, index: int) -> bool:
+    """Whether the leaf of this index is in one of `containers_with_tangents`."""
+    for x in pytree.tree_leaves(tree, lambda node: type(node) in containers_with_tangents):
+        index -= pytree.tree_structure(x).num_leaves
+        if index < 0:
+            return type(x) in containers_with_tangents
+    return False
+
+
 def _check_inputs(
     function: str,
     fun: Callable[..., Any],
@@ -109,7 +122,7 @@ def _check_inputs(
                 aval=aval,
             )
         # "k" are PRNG keys.
-        if kind in "biuk" and not allow_int and not holomorphic:
+        if kind in "biuk" and not allow_int and not holomorphic and not _is_in_such_container(chosen, i):
             raise DerivativeError(
                 f"{function} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), "
                 f"but got {aval.dtype} for argument {names()[i]} of type {aval.short}",

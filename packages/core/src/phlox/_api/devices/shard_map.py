@@ -6,6 +6,7 @@ that eager calls find the compiled program.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
 from typing import Any
 
@@ -295,7 +296,7 @@ def _in_specs(
     if in_specs is Infer:
         return [_spec_of(function, mesh, x, names) for x in leaves]
     instead = "a tuple with one spec for each argument, or trees that stop above the leaves"
-    specs = pytree.spread(f"{function} in_specs", in_specs, args, pytree.is_none, instead)
+    specs = _of_leaves(pytree.spread(f"{function} in_specs", in_specs, args, pytree.is_none, instead))
     paths = pytree.named_paths(pytree.tree_structure(args), args)
     for path, x, spec in zip(paths, leaves, specs, strict=True):
         if spec is not None:
@@ -303,6 +304,16 @@ def _in_specs(
                 function, f"args{pytree.keystr(path)}", mesh, _check(function, "in_specs", mesh, spec, names), x
             )
     return specs
+
+
+def _of_leaves(specs: list[Any]) -> list[Any]:
+    """The specs; one of a container, an object with a method `specs_of_leaves`, gives one for each leaf below it."""
+    if not any(hasattr(spec, "specs_of_leaves") for spec in specs):
+        return specs
+    runs = [list(run) for _, run in itertools.groupby(specs, id)]
+    return [
+        x for run in runs for x in (run[0].specs_of_leaves(len(run)) if hasattr(run[0], "specs_of_leaves") else run)
+    ]
 
 
 def _check_part(function: str, name: str, mesh: Mesh, spec: PartitionSpec, x: Any) -> None:
@@ -398,7 +409,7 @@ class _Program:
 
     def _out_specs(self, tree: PyTreeDef, outs: Sequence[Any]) -> list[PartitionSpec]:
         what = f"{self.function} out_specs"
-        specs = pytree.spread(what, self.out_specs, tree, pytree.is_none)
+        specs = _of_leaves(pytree.spread(what, self.out_specs, tree, pytree.is_none))
         for spec, out in zip(specs, outs, strict=True):
             _check(self.function, "out_specs", self.mesh, spec, self.names)
             if len(spec) > typeof(out).ndim:
