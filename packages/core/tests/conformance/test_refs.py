@@ -302,7 +302,8 @@ def written_in_checkpoint(m):
     r, passed = m.new_ref(np.float32(0)), m.new_ref(np.float32(0))
     m.checkpoint(lambda: r.__setitem__(..., 1.0))()
     m.grad(m.checkpoint(lambda x: (passed.__setitem__(..., 2.0), x)[1]))(1.0)
-    return [(x[...], isinstance(x[...], m.Array), repr(x)) for x in (r, passed)]
+    assert [repr(x) for x in (r, passed)] == ["Ref(1., dtype=float32)", "Ref(2., dtype=float32)"]
+    return [(x[...], isinstance(x[...], m.Array)) for x in (r, passed)]
 
 
 def keys(m):
@@ -421,7 +422,18 @@ def batched(m):
     return m.vmap(lambda x: r.__setitem__(0, x))(X)
 
 
+def with_rules(m, fun, fwd=lambda *args: (None, None)):
+    f = m.custom_vjp(fun)
+    f.defvjp(fwd, lambda res, ct: (ct, None))
+    return f
+
+
 REFUSED = {
+    "returned by a function with rules": lambda m: with_rules(m, lambda r: r)(m.new_ref(X)),
+    "passed twice to a function with rules": lambda m: (lambda r: with_rules(m, lambda a, b: a[0])(r, r))(m.new_ref(X)),
+    "made by a forward rule": lambda m: m.vjp(
+        with_rules(m, lambda x, r: x, lambda x, r: (x, m.new_ref(x))), 2.0, m.new_ref(X)
+    ),
     "another shape": written(..., X[:2]),
     "no broadcasting": written(slice(None), 1.0),
     "another dtype": written(0, np.int32(1)),
