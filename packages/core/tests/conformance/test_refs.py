@@ -306,6 +306,28 @@ def written_in_checkpoint(m):
     return [(x[...], isinstance(x[...], m.Array)) for x in (r, passed)]
 
 
+def added_at_repeated_indices(m):
+    def add(r, i):
+        m.ref.addupdate(r, i, np.array([1, 2, 4], np.float32))
+        m.ref.addupdate(r, np.array([[0], [0]]), np.array([[1], [3]], np.float32))
+
+    out = []
+    for way in (lambda f: f, m.jit):
+        r, rows = m.new_ref(X), m.new_ref(np.ones((3, 2), np.float32))
+        way(add)(r, np.array([1, 1, -1]))
+        way(lambda r: m.ref.addupdate(r, (np.array([0, 0]), slice(0, 1)), np.array([[1], [3]], np.float32)))(rows)
+        out += [r[...], rows[...]]
+    batch = m.new_ref(np.ones((2, 3), np.float32))
+    m.vmap(lambda r, i: m.ref.addupdate(r, i, np.ones(2, np.float32)))(batch, np.array([[0, 0], [1, 2]]))
+    return [*out, batch[...]]
+
+
+def whole_values_written_under_vmap(m):
+    r = m.new_ref(np.ones((2, 3), np.float32))
+    m.vmap(lambda r, x: r.set(x))(r, np.zeros((2, 3), np.float32))
+    return r[...], isinstance(r[...], m.Array)
+
+
 def keys(m):
     r = m.new_ref(m.random.key(3))
 
@@ -375,6 +397,7 @@ def views(m):
 
 
 PROGRAMS = [
+    added_at_repeated_indices, whole_values_written_under_vmap,
     writes, types_of_references, first_value_stays, numbers, passed, passed_in_trees, closed_over, closed_over_and_passed, static_arguments,
     jit_in_jit, made_inside, loops, while_loops, scanned, branches, nested, derivatives, batches, batches_of_references,
     beside_derivatives, read_in_vmap, rematerialized, written_in_checkpoint, keys, of_shapes, emptied, many_dtypes, gradients_in_references, views,
@@ -462,6 +485,14 @@ def test_refused_like_jax(name):
     kind = theirs.type if theirs.type.__module__ == "builtins" else getattr(phlox.errors, theirs.type.__name__)
     with pytest.raises(kind):
         REFUSED[name](phlox)
+
+
+def test_sums_at_repeated_elements_of_views():
+    r = phlox.new_ref(np.zeros((2, 3), np.float32))
+    phlox.ref.addupdate(r.at[:, np.array([0, 0, 1])], 1, np.array([1, 2, 4], np.float32))
+    r.reshape(6).addupdate(np.array([5, 6], np.float32), np.array([0, 0]))
+    phlox.ref.addupdate(r.at[np.array([0, 0])], (), np.ones((2, 3), np.float32))
+    assert r[...].tolist() == [[13, 2, 2], [3, 4, 0]]
 
 
 def test_views_of_views():
