@@ -552,3 +552,91 @@ def test_a_spec_splits_the_arrays_of_a_value():
         np.testing.assert_array_equal(way(lambda x: joined(split(x)))(MATRIX), grow(shrink(MATRIX)))
         slopes = way(transforms.grad(lambda x: (joined(split(x)) ** 2).sum()))(MATRIX)
         np.testing.assert_array_equal(slopes, 2 * grow(shrink(MATRIX)))
+
+
+def test_residuals_with_a_structure_of_their_own():
+    class Square(Cube):
+        def vjp_fwd(self, nzs_in, x):
+            return self(x), (), True, {"x": x}
+
+        def vjp_bwd(self, residuals, structured, ct, accum):
+            accum.accum(2 * structured["x"] * ct)
+
+    assert phlox.grad(lambda x: apply(Square, x))(3.0) == 6
+
+    class Wrong(Square):
+        vjp_bwd, vjp_bwd_retval = hijax.HiPrim.vjp_bwd, lambda self, residuals, ct: (ct,)
+
+    with pytest.raises(TypeError, match="structured residuals"):
+        phlox.grad(lambda x: apply(Wrong, x))(3.0)
+
+
+def test_results_without_a_derivative():
+    class Constant(Cube):
+        def vjp_fwd(self, nzs_in, x):
+            return self(x), None, False
+
+        def vjp_bwd_retval(self, residuals, ct):
+            raise AssertionError("the result has no derivative")
+
+    class ConstantByLinearization(Cube):
+        def lin(self, nzs_in, x):
+            return self.expand(x), None, False
+
+        def linearized(self, residuals, tangent):
+            return hijax.Zero(self.out_aval)
+
+    for kind in (Constant, ConstantByLinearization):
+        assert phlox.grad(lambda x, kind=kind: apply(kind, x))(3.0) == 0
+    assert phlox.linearize(lambda x: apply(ConstantByLinearization, x), 3.0)[1](1.0) == 0
+
+
+def test_forward_rules_get_symbolic_zeros():
+    seen = []
+
+    class Times(hijax.HiPrim):
+        def __init__(self, aval):
+            self.in_avals, self.out_aval, self.params = (aval, aval), aval, {}
+            super().__init__()
+
+        def expand(self, x, y):
+            return x * y
+
+        def jvp(self, primals, tangents):
+            (x, y), (x_dot, y_dot) = primals, tangents
+            seen.append([type(t) is hijax.Zero for t in tangents])
+            return self(x, y), hijax.instantiate_zeros(x_dot) * y + x * hijax.instantiate_zeros(y_dot)
+
+    times = lambda x, y: Times(phlox.typeof(x))(x, y)
+    assert phlox.jvp(lambda x: times(x, 3.0), (2.0,), (1.0,)) == (6, 3)
+    assert phlox.grad(lambda y: times(2.0, y))(3.0) == 2
+    assert seen == [[False, True], [True, False]]
+
+
+def test_rules_that_define_each_other_are_refused():
+    class Circular(Cube):
+        jvp = hijax.jvp_from_lin
+        lin, linearized = hijax.linearize_from_jvp
+
+    with pytest.raises(TypeError, match="jvp_from_lin"):
+        phlox.jvp(lambda x: apply(Circular, x), (2.0,), (1.0,))
+    with pytest.raises(TypeError, match="pair of rules"):
+        hijax.vjp_from_jvp(1)
+
+
+def test_an_operation_is_shown_with_its_parameters():
+    assert repr(Product(phlox.typeof(1.0), phlox.typeof(1.0), "inner")) == "Product[name=inner]"
+    assert repr(Cube(phlox.typeof(1.0))) == "Cube"
+
+
+def test_values_made_before_and_inside_of_a_loop_have_one_structure():
+    value = shrink(MATRIX)
+    turn = lambda c: (c[0] + 1, shrink(2 * grow(c[1])), value)
+    count, last, same = phlox.lax.while_loop(lambda c: c[0] < 3, turn, (0, value, value))
+    assert count == 3
+    np.testing.assert_allclose(grow(last), 8 * grow(same), rtol=1e-6)
+
+
+def test_arrays_beside_values_must_be_real_to_be_differentiated():
+    with pytest.raises(TypeError, match="real- or complex-valued inputs"):
+        transforms.grad(lambda x, q: x * squares(q), (0, 1))(3, shrink(MATRIX))

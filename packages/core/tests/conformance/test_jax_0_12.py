@@ -40,8 +40,29 @@ def logs_of_backward_rules(j):
     return j.jit(lambda x: j.vjp(lambda x: g(j.jit(f)(x)), x)[1].with_logs(2 * x))(X)
 
 
+def logs_of_programs(j):
+    def logging(name):
+        f = j.custom_vjp(lambda x: j.numpy.sin(x))
+        f.defvjp_with_logs(
+            lambda x: (j.numpy.sin(x), x), lambda x, ct: ((2 * ct,), {name: {"ct": ct, "n": (x > 1).sum()}})
+        )
+        return f
+
+    def fun(x):
+        x = j.lax.scan(lambda c, a: (logging("scan")(c) * a, logging("rows")(a)), x, X)[0]
+        x = j.lax.scan(lambda c, a: (j.lax.cond(a > 0.9, logging("a"), lambda c: logging("b")(c) * 2, c), None), x, X)[
+            0
+        ]
+        return logging("number")(x) + j.vmap(logging("mapped"))(x * X).sum()
+
+    cts, logs = j.vjp(fun, np.float32(0.5))[1].with_logs(np.float32(1))
+    sums = [logs.pop("a"), logs.pop("b")]
+    return cts, logs, [(x.index, x.branches) for x in sums]
+
+
 CALLS = {
     "logs of backward rules": logs_of_backward_rules,
+    "logs of programs": logs_of_programs,
     "log2": lambda j: (j.lax.log2(X), j.lax.log2(3.0), j.lax.log2(3 + 1j), j.numpy.log2(5.0), j.numpy.log2(8)),
     "log2_of_halves": lambda j: j.lax.log2(j.numpy.asarray(X, "float16")),
     "one_minus_square": lambda j: (j.lax.one_minus_square(X), j.lax.one_minus_square(3), j.grad(j.lax.one_minus_square)(1e-20)),

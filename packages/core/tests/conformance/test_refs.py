@@ -302,7 +302,30 @@ def written_in_checkpoint(m):
     r, passed = m.new_ref(np.float32(0)), m.new_ref(np.float32(0))
     m.checkpoint(lambda: r.__setitem__(..., 1.0))()
     m.grad(m.checkpoint(lambda x: (passed.__setitem__(..., 2.0), x)[1]))(1.0)
-    return [(x[...], isinstance(x[...], m.Array), repr(x)) for x in (r, passed)]
+    assert [repr(x) for x in (r, passed)] == ["Ref(1., dtype=float32)", "Ref(2., dtype=float32)"]
+    return [(x[...], isinstance(x[...], m.Array)) for x in (r, passed)]
+
+
+def added_at_repeated_indices(m):
+    def add(r, i):
+        m.ref.addupdate(r, i, np.array([1, 2, 4], np.float32))
+        m.ref.addupdate(r, np.array([[0], [0]]), np.array([[1], [3]], np.float32))
+
+    out = []
+    for way in (lambda f: f, m.jit):
+        r, rows = m.new_ref(X), m.new_ref(np.ones((3, 2), np.float32))
+        way(add)(r, np.array([1, 1, -1]))
+        way(lambda r: m.ref.addupdate(r, (np.array([0, 0]), slice(0, 1)), np.array([[1], [3]], np.float32)))(rows)
+        out += [r[...], rows[...]]
+    batch = m.new_ref(np.ones((2, 3), np.float32))
+    m.vmap(lambda r, i: m.ref.addupdate(r, i, np.ones(2, np.float32)))(batch, np.array([[0, 0], [1, 2]]))
+    return [*out, batch[...]]
+
+
+def whole_values_written_under_vmap(m):
+    r = m.new_ref(np.ones((2, 3), np.float32))
+    m.vmap(lambda r, x: r.set(x))(r, np.zeros((2, 3), np.float32))
+    return r[...], isinstance(r[...], m.Array)
 
 
 def keys(m):
@@ -374,6 +397,7 @@ def views(m):
 
 
 PROGRAMS = [
+    added_at_repeated_indices, whole_values_written_under_vmap,
     writes, types_of_references, first_value_stays, numbers, passed, passed_in_trees, closed_over, closed_over_and_passed, static_arguments,
     jit_in_jit, made_inside, loops, while_loops, scanned, branches, nested, derivatives, batches, batches_of_references,
     beside_derivatives, read_in_vmap, rematerialized, written_in_checkpoint, keys, of_shapes, emptied, many_dtypes, gradients_in_references, views,
@@ -421,7 +445,18 @@ def batched(m):
     return m.vmap(lambda x: r.__setitem__(0, x))(X)
 
 
+def with_rules(m, fun, fwd=lambda *args: (None, None)):
+    f = m.custom_vjp(fun)
+    f.defvjp(fwd, lambda res, ct: (ct, None))
+    return f
+
+
 REFUSED = {
+    "returned by a function with rules": lambda m: with_rules(m, lambda r: r)(m.new_ref(X)),
+    "passed twice to a function with rules": lambda m: (lambda r: with_rules(m, lambda a, b: a[0])(r, r))(m.new_ref(X)),
+    "made by a forward rule": lambda m: m.vjp(
+        with_rules(m, lambda x, r: x, lambda x, r: (x, m.new_ref(x))), 2.0, m.new_ref(X)
+    ),
     "another shape": written(..., X[:2]),
     "no broadcasting": written(slice(None), 1.0),
     "another dtype": written(0, np.int32(1)),
@@ -450,6 +485,14 @@ def test_refused_like_jax(name):
     kind = theirs.type if theirs.type.__module__ == "builtins" else getattr(phlox.errors, theirs.type.__name__)
     with pytest.raises(kind):
         REFUSED[name](phlox)
+
+
+def test_sums_at_repeated_elements_of_views():
+    r = phlox.new_ref(np.zeros((2, 3), np.float32))
+    phlox.ref.addupdate(r.at[:, np.array([0, 0, 1])], 1, np.array([1, 2, 4], np.float32))
+    r.reshape(6).addupdate(np.array([5, 6], np.float32), np.array([0, 0]))
+    phlox.ref.addupdate(r.at[np.array([0, 0])], (), np.ones((2, 3), np.float32))
+    assert r[...].tolist() == [[13, 2, 2], [3, 4, 0]]
 
 
 def test_views_of_views():

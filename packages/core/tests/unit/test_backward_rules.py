@@ -35,11 +35,70 @@ def test_logs_of_a_backward_pass():
 
 
 @pytest.mark.parametrize("where", [phlox.checkpoint, phlox.vmap, lambda f: lambda x: phlox.lax.map(f, x)])
-def test_logs_do_not_leave_other_programs(where):
-    x = jnp.ones(2)
-    out, pullback = phlox.vjp(where(_logging("f", 5)), x)
-    assert pullback(out)[0].tolist() == [5, 5]
-    with pytest.raises(UnsupportedError, match="with_logs"):
+@pytest.mark.parametrize("way", [lambda f: f, phlox.jit])
+def test_logs_leave_other_programs(where, way):
+    x = jnp.array([1.0, 3.0])
+    out, pullback = phlox.vjp(way(where(_logging("f", 5))), x)
+    (ct,), logs = pullback.with_logs(out)
+    assert ct.tolist() == pullback(out)[0].tolist() == [5, 135]
+    assert logs["f"]["ct"].tolist() == [1, 9] and logs["f"]["x"].tolist() == [1, 3]
+
+
+def test_logs_of_a_loop_are_in_the_order_of_its_turns():
+    f = _logging("f", 2)
+    for reverse in (False, True):
+        loop = lambda x, reverse=reverse: phlox.lax.scan(
+            lambda c, a: (f(c) * a, None), x, jnp.arange(1.0, 4.0), reverse=reverse
+        )
+        _, pullback = phlox.vjp(lambda x: loop(x)[0], 1.0)
+        (ct,), logs = pullback.with_logs(1.0)
+        assert logs["f"]["x"].tolist() == ([18, 3, 1] if reverse else [1, 1, 2]) and ct == pullback(1.0)[0]
+    _, logs = phlox.vjp(lambda x: phlox.lax.fori_loop(0, 3, lambda i, c: f(c), x), 2.0)[1].with_logs(1.0)
+    assert logs["f"]["x"].tolist() == [2, 4, 16]
+
+
+def test_logs_of_branches_say_which_ran():
+    branches = [_logging("a", 2), _logging("b", 2), lambda x: x, lambda x: _logging("a", 2)(x[None])[0]]
+    f = lambda i, x: phlox.lax.switch(i, branches, x)
+
+    @phlox.jit
+    def logs_of(i):
+        return phlox.vjp(lambda x: f(i, x), 3.0)[1].with_logs(1.0)[1]
+
+    for i, ran in enumerate(["a", "b", None, "a"]):
+        logs = logs_of(i)
+        assert sorted(logs) == ["a", "b"] and all(x.index == i for x in logs.values())
+        assert [x is None for x in logs["a"].branches] == [False, True, True, False]
+        for key, log in logs.items():
+            for n, entry in enumerate(log.branches):
+                if entry is not None:
+                    assert jnp.all(entry["x"] == (3 if n == i and key == ran else 0))
+    nested = lambda x: phlox.lax.scan(lambda c, i: (f(i, c), None), x, jnp.array([1, 2, 0]))[0]
+    _, logs = phlox.vjp(nested, 2.0)[1].with_logs(1.0)
+    assert logs["a"].index.tolist() == [1, 2, 0] and logs["a"].branches[0]["x"].tolist() == [0, 0, 4]
+
+
+@pytest.mark.parametrize("kind", ["Auto", "Explicit"])
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_logs_of_devices_are_stacked(check_vma, kind):
+    def backward(x, ct):
+        return (2 * x * ct,), {"x": x, "sum": x.sum(), "large": x > 2, "count": (x > 2).sum()}
+
+    f = phlox.custom_vjp(lambda x: x**2)
+    f.defvjp_with_logs(lambda x: (x**2, x), backward)
+    mesh = phlox.make_mesh((2,), ("i",), axis_types=(phlox.sharding.AxisType[kind],))
+    mapped = phlox.shard_map(f, mesh=mesh, in_specs=phlox.P("i"), out_specs=phlox.P("i"), check_vma=check_vma)
+    with phlox.set_mesh(mesh):
+        _, logs = phlox.vjp(lambda x: mapped(x).sum(), jnp.arange(4.0))[1].with_logs(1.0)
+    expected = {"x": [0, 1, 2, 3], "sum": [1, 5], "large": [False, False, False, True], "count": [0, 1]}
+    assert {key: x.tolist() for key, x in logs.items()} == expected
+    assert logs["large"].dtype == bool and logs["count"].dtype == jnp.int32
+
+
+def test_logs_do_not_leave_loops_of_unknown_length():
+    f = lambda x: phlox.lax.while_loop(lambda x: x < 100, _logging("f", 2), x)
+    out, pullback = phlox.vjp(f, 2.0)
+    with pytest.raises(UnsupportedError, match="inside of scan"):
         pullback.with_logs(out)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 from phlox import custom_jvp, custom_vjp, typeof as typeof_array
 from phlox.core import Tracer
@@ -15,9 +15,9 @@ from phlox.custom_batching import custom_vmap
 from phlox.custom_derivatives import SymbolicZero
 from phlox.extend import Zero, insert_axis, instantiate, move_axis
 from phlox.extend.core import unmapped_aval
-from phlox.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from phlox.tree_util import register_static, tree_flatten, tree_leaves, tree_map, tree_unflatten
 
-from ..._core import GradAccum, JaxprTrace, ValAccum, current_trace
+from ..._core import AbstractRef, GradAccum, JaxprTrace, ValAccum, current_trace
 from ._types import HiType, MappingSpec, arrays_of, carrier_types, tangent_of, tangents_of, value_of
 
 
@@ -33,7 +33,9 @@ class NullAccum(GradAccum):
 
 
 def instantiate_zeros(tangent: Any) -> Any:
-    """`tangent`, or an array of zeros for a symbolic zero."""
+    """`tangent`, or the zero of its type for a symbolic zero."""
+    if type(tangent) is Zero and isinstance(tangent.aval, HiType):
+        return tangent.aval.vspace_zero()
     return instantiate(tangent)
 
 
@@ -55,7 +57,9 @@ class _TangentAccum(GradAccum):
             self.val = x if type(self.val) is Zero else self.aval.vspace_add(self.val, x)
 
 
-def _accumulator(ty: Any) -> GradAccum:
+def _accumulator(ty: Any, nonzero: bool) -> GradAccum:
+    if not nonzero:
+        return NullAccum(ty)
     tangent_type: Any = ty.to_tangent_aval() if isinstance(ty, HiType) else ty
     kind = _TangentAccum if isinstance(tangent_type, HiType) else ValAccum
     return kind(tangent_type)
@@ -97,6 +101,15 @@ def _groups(types: Sequence[Any], arrays: Sequence[Any]) -> list[list[Any]]:
 
 def _values(types: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
     return [_value(ty, part) for ty, part in zip(types, _groups(types, arrays), strict=True)]
+
+
+# Static: in the residuals of a loop, a bool would become an array.
+@register_static
+class _Nonzeros(NamedTuple):
+    """For each argument whether it is differentiated, and whether the result has a derivative."""
+
+    arguments: tuple[bool, ...]
+    result: bool
 
 
 class HiPrim:
@@ -178,8 +191,9 @@ class HiPrim:
         return self._apply(*args)
 
     def _apply(self, *args: Any) -> Any:
-        values = self.in_tree.flatten_up_to(args)
-        arrays = self._arrays(self.in_avals_flat, values)
+        if any(isinstance(ty, AbstractRef) for ty in self.in_avals_flat):
+            return self.expand(*args)
+        arrays = self._arrays(self.in_avals_flat, self.in_tree.flatten_up_to(args))
         if not any(isinstance(x, Tracer) for x in arrays):
             return self.expand(*args)
         function: Callable[..., Any] = self._expand_arrays
@@ -274,19 +288,34 @@ class HiPrim:
     def _forward(self, *arrays: Any) -> tuple[Any, Any]:
         nonzeros = [any(x.perturbed for x in part) for part in _groups(self.in_avals_flat, arrays)]
         args = self._arguments([x.value for x in arrays])
-        out, residuals, *_ = self.vjp_fwd(tree_unflatten(self.in_tree, nonzeros), *args)
-        return self._result_arrays(out), residuals
+        out, residuals, *rest = self.vjp_fwd(tree_unflatten(self.in_tree, nonzeros), *args)
+        nonzero, structured = rest[0] if rest else True, rest[1] if len(rest) > 1 else None
+        if structured is not None and not self._defines("vjp_bwd"):
+            raise TypeError(
+                f"{type(self).__name__} returned structured residuals from `vjp_fwd`, which requires overriding "
+                "`vjp_bwd(res, sres, outgrad, *arg_accums)`"
+            )
+        return self._result_arrays(out), (residuals, structured, _Nonzeros(tuple(nonzeros), any(tree_leaves(nonzero))))
 
-    def _cotangents(self, res: Any, cts: Any) -> tuple[tuple[Any, ...], Any]:
+    def _cotangents(self, saved: Any, cts: Any) -> tuple[tuple[Any, ...], Any]:
         """(cotangents of the arrays of the arguments, logs of the rule)."""
+        residuals, structured, (nonzeros, has_derivative) = saved
         ct = self._tangents(self.out_avals_flat, self.out_tree, _with_zeros(cts))
         logs = None
-        if self._defines("vjp_bwd"):
-            accums = tree_map(_accumulator, self.in_avals)
-            logs = self.vjp_bwd(res, ct, *accums)
-            results: Any = tree_map(lambda accum: accum.freeze(), accums)
+        if not has_derivative:
+            results: Any = (None,) * len(self.in_avals)
+        elif self._defines("vjp_bwd"):
+            accums = list(map(_accumulator, self.in_avals_flat, nonzeros))
+            residuals = (residuals,) if structured is None else (residuals, structured)
+            logs = self.vjp_bwd(*residuals, ct, *tree_unflatten(self.in_tree, accums))
+            if not isinstance(logs, dict | None):
+                raise TypeError(
+                    f"{type(self).__name__}.vjp_bwd should return None or a dict of backward-pass log entries, got "
+                    f"{type(logs).__name__}"
+                )
+            results = tree_unflatten(self.in_tree, [accum.freeze() for accum in accums])
         else:
-            results = self.vjp_bwd_retval(res, ct)
+            results = self.vjp_bwd_retval(residuals, ct)
         # A cotangent that is None or zero stands for those of all arrays of an argument.
         each = [
             [None] * tree.num_leaves if _is_zero(x) else tree.flatten_up_to(x)
@@ -295,6 +324,14 @@ class HiPrim:
         values = [x for part in each for x in part]
         parts = [tangents_of(ty, None if _is_zero(x) else x) for ty, x in zip(self.in_avals_flat, values, strict=True)]
         return tuple(x for part in parts for x in part), logs
+
+    def pp_params(self) -> dict[str, Any]:
+        """The parameters that are shown."""
+        return {name: value for name, value in self.params.items() if not name.startswith("_")}
+
+    def __repr__(self) -> str:
+        shown = " ".join(f"{name}={getattr(x, '__name__', x)}" for name, x in self.pp_params().items())
+        return f"{type(self).__name__}[{shown}]" if shown else type(self).__name__
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, tuple(self.params.items()), self.effects))
@@ -309,9 +346,24 @@ VJPHiPrimitive = HiPrim  # its name before JAX 0.12
 
 def jvp_from_lin(prim: HiPrim, primals: Any, tangents: Any) -> Any:
     """The method `jvp` of an operation that defines `lin` and `linearized`."""
+    if type(prim).lin is _lin_from_jvp:
+        raise TypeError(
+            f"subclass {type(prim)} can't set both `jvp = jvp_from_lin` and `lin, linearized = linearize_from_jvp`, "
+            "since each would be defined in terms of the other"
+        )
     nonzeros = [type(t) is not Zero for t in prim.in_tree.flatten_up_to(tangents)]
-    out, residuals, *_rest = prim.lin(tree_unflatten(prim.in_tree, nonzeros), *primals)
-    return out, prim.linearized(residuals, *tangents)
+    out, residuals, *rest = prim.lin(tree_unflatten(prim.in_tree, nonzeros), *primals)
+    return out, prim.linearized(residuals, *rest[1:], *tangents)
+
+
+class _Pair(NamedTuple):
+    """Two rules, which are unpacked in the body of a class."""
+
+    first: Callable[..., Any]
+    second: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("this is a pair of rules, not a single rule: unpack it in the class body")
 
 
 def _fwd_from_jvp(prim: HiPrim, nzs_in: Any, *primals: Any) -> Any:
@@ -321,7 +373,7 @@ def _fwd_from_jvp(prim: HiPrim, nzs_in: Any, *primals: Any) -> Any:
 
 
 #: the pair (`vjp_fwd`, `vjp_bwd_retval`) of an operation that defines `jvp`, or `lin`
-vjp_from_jvp = (_fwd_from_jvp, lambda _prim, pullback, ct: pullback(ct))
+vjp_from_jvp = _Pair(_fwd_from_jvp, lambda _prim, pullback, ct: pullback(ct))
 vjp_from_lin = vjp_from_jvp
 
 
@@ -330,7 +382,7 @@ def _lin_from_jvp(prim: HiPrim, nzs_in: Any, *primals: Any) -> Any:
 
 
 #: the pair (`lin`, `linearized`) of an operation that defines `jvp`
-linearize_from_jvp = (_lin_from_jvp, lambda prim, primals, *tangents: prim.jvp(primals, tangents)[1])
+linearize_from_jvp = _Pair(_lin_from_jvp, lambda prim, primals, *tangents: prim.jvp(primals, tangents)[1])
 
 
 def unmap_avals(axis_data: Any, avals: Any, dims: Any) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 
 from phlox import typeof as typeof_array
 from phlox.extend import ShapedArray, Zero, instantiate
+from phlox.lax import pcast
 from phlox.tree_util import register_pytree_node
 
 from ..._core import AbstractRef
@@ -103,6 +104,7 @@ for _type in (ShapedArray, AbstractRef):
     _type.raise_val = lambda _self, value: value  # type: ignore[union-attr]
     _type.to_ct_aval = lambda self: self.to_tangent_aval()  # type: ignore[union-attr]
 ShapedArray.inc_rank = lambda self, size, axis: self if axis is None else self.with_axis(axis, size)  # type: ignore[attr-defined]
+ShapedArray.leading_axis_spec = lambda _self: 0  # type: ignore[attr-defined]
 ShapedArray.dec_rank = lambda self, _size, axis: self if axis is None else self.without_axis(axis)  # type: ignore[attr-defined]
 
 _types: dict[type, Callable[[Any], Any]] = {}
@@ -158,8 +160,16 @@ def arrays_of(ty: Any, value: Any) -> list[Any]:
     """The arrays of a value, then the carriers of its tangent."""
     arrays = list(ty.lower_val(value))
     if types := carrier_types(ty):
-        arrays += getattr(value, "_carriers", None) or [np.zeros(part.shape, part.dtype) for part in types]
+        return [*arrays, *(getattr(value, "_carriers", None) or _zero_carriers(types, arrays))]
     return arrays
+
+
+def _zero_carriers(types: Sequence[ShapedArray], arrays: Sequence[Any]) -> list[Any]:
+    # Zeros without memory: a program that does not read them does not get them.
+    carriers = [np.broadcast_to(np.zeros((), part.dtype), part.shape) for part in types]
+    # In a `shard_map` they vary between the devices as the value does: else derivatives would be summed.
+    varying = tuple({axis for x in arrays for axis in getattr(getattr(x, "aval", None), "vma", ())})
+    return [pcast(x, varying, to="varying") for x in carriers] if varying else carriers
 
 
 def value_of(ty: Any, parts: Iterable[Any]) -> Any:
@@ -178,6 +188,8 @@ def tangent_of(ty: Any, tangents: Sequence[Any]) -> Any:
         return tangents[0]
     if types := carrier_types(ty):
         tangents = tangents[-len(types) :]
+    if all(type(t) is Zero for t in tangents):
+        return Zero(ty.to_tangent_aval())
     return ty.to_tangent_aval().raise_val(*map(instantiate, tangents))
 
 

@@ -114,7 +114,7 @@ def vmap(
         expected_dims = [*flat_axes("vmap out_axes", out_axes, flat.out_tree), *[dims[i] for i in mapped_refs]]
         placed = _place_all(outs, out_dims, expected_dims, flat.out_tree, axis, sum_match)
         width = len(placed) - len(refs)
-        write_all(refs, placed[width:])
+        write_all(refs, results_as_arrays(placed[width:]))
         return flat.out_tree.unflatten(results_as_arrays(placed[:width]))
 
     return batched
@@ -218,7 +218,7 @@ def _with_mappables(
 
     outs = run_mapped(flat, axis, leaves, specs, place)
     width = len(outs) - len(refs)
-    write_all(refs, outs[width:])
+    write_all(refs, results_as_arrays(outs[width:]))
     return trees[0].unflatten(outs[:width])
 
 

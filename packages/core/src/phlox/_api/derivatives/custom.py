@@ -20,14 +20,15 @@ from ..._ir.primitive import current_trace
 from ..._ops.control.custom import custom_jvp_call, custom_vjp_call
 from ..._ops.control.custom_rules import Rule, custom_vjp_forward
 from ..._ops.elementwise.arithmetic import stop_gradient
-from ..._trace.trace import Tracer, typeof
+from ..._trace.refs import Ref
+from ..._trace.trace import ArrayBase, Tracer, typeof
 from ..._transform.array_operations import Zero, instantiate
 from ..._transform.jvp import by_rule
 from ..jit import arguments
-from ..jit.references import Structure, blank, flatten_arrays
+from ..jit.references import ArrayTree, Structure, blank, check_distinct, find_refs, flatten_arrays, names_of_refs
 from .custom_function import CustomFunction, bind_call
 from .function_with_rules import no_rule, positional
-from .rule_results import OutType, RuleName, checked_tangents, flat_cotangents, pair_of, run_rule
+from .rule_results import OutType, RuleName, check_returned_refs, checked_tangents, flat_cotangents, pair_of, run_rule
 from .symbolic import CustomVJPPrimal, as_residual, as_rule_argument
 
 if TYPE_CHECKING:
@@ -441,6 +442,17 @@ class custom_vjp(CustomFunction[P, R]):
             )
         return args
 
+    def _at_once(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        # As where the function is traced, each reference is one argument, and none is returned.
+        if sum(type(x) is Ref for x in args) > 1:
+            names = lambda: names_of_refs(self.fun, args, kwargs)  # noqa: E731
+            function = f"the custom_vjp function {arguments.fun_name(self.fun)}"
+            check_distinct(function, [x for x in args if type(x) is Ref], names=names)
+        out = super()._at_once(args, kwargs)
+        if not isinstance(out, ArrayBase) and find_refs(outs := pytree.tree_leaves(out)):
+            arguments.check_outputs(self.fun, out, outs, role="custom_vjp primal function")
+        return out
+
     def _needs_only_rules(self) -> bool:
         # With `optimize_remat` the function's Jaxpr is a part of the operation.
         return not self.optimize_remat
@@ -487,6 +499,8 @@ class custom_vjp(CustomFunction[P, R]):
             outs, tree = flatten(primal_out)
             residuals, residual_tree = flatten_arrays(saved)
             arguments.check_outputs(fwd, result, [*outs, *residuals])
+            if isinstance(residual_tree, ArrayTree):
+                check_returned_refs(rule_name, residual_tree.refs, in_tree, args)
             expected.check(outs, tree, rule_name)
             return outs, residuals, residual_tree
 

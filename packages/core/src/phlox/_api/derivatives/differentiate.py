@@ -414,15 +414,14 @@ class Pullback:
 
         ``with_logs.with_refs(...)`` takes destinations for the cotangents, as the method `with_refs` does.
         """
-        from .logs import gather_logs, inline_calls_with_logs  # few rules have logs
+        from .logs import LoggingPullback  # few rules have logs
 
         def logging(call: Callable[[Pullback, Any], Any]) -> Any:
             def pull_with_logs(cotangent: Any) -> tuple[Any, dict[str, Any]]:
-                jaxpr = inline_calls_with_logs(self.jaxpr)
-                pullback = self.replace()
-                pullback.jaxpr = jaxpr
-                with gather_logs() as logs:
-                    return call(pullback, cotangent), logs.entries
+                pullback = LoggingPullback(
+                    self.signature, self.jaxpr, self.argument_indices, self.args_res, self.opaque_residuals
+                )
+                return call(pullback, cotangent), pullback.entries
 
             return pull_with_logs
 
@@ -446,11 +445,14 @@ class Pullback:
             for is_needed, v in zip(only(mask, varying), self.jaxpr.invars, strict=True)
         ]
         with within(_TRANSPOSE):
-            in_cotangents = iter(backward_pass(self.jaxpr, self.residuals, args, present))
+            in_cotangents = iter(self._backward(args, present))
         # Integers get a zero of float0 in their place, others a zero of their type.
         pairs = zip(self.in_avals, varying, strict=True)
         leaves = [next(in_cotangents) if has else Zero(a.tangent()) for a, has in pairs]
         return [_as_user_array(ct) if is_needed else None for ct, is_needed in zip(leaves, mask, strict=True)]
+
+    def _backward(self, args: Sequence[Linear], cotangents: Sequence[Any]) -> list[Any]:
+        return backward_pass(self.jaxpr, self.residuals, args, cotangents)
 
     def __repr__(self) -> str:
         return f"<vjp of {self.name}>"

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..._base import pytree
-from ..._base.errors import DerivativeError, TreeError, UnexpectedTracerError
+from ..._base.errors import DerivativeError, RefError, TreeError, UnexpectedTracerError
 from ..._base.pytree import PyTreeDef
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, typeof_value
 from ..._ops.structure.shape import convert
+from ..._trace.refs import Ref
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
+from ..jit.references import ArrayTree, Structure
 from .symbolic import as_internal_tangent
 
 
@@ -207,3 +209,15 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
             )
         cotangents.append(ct)
     return cotangents
+
+
+def check_returned_refs(rule: RuleName, refs: Sequence[Ref], in_tree: Structure, args: Sequence[Any]) -> None:
+    """Raises `RefError` unless the references that a forward rule saves are arguments: they mean those of the call."""
+    own = [*(in_tree.refs if isinstance(in_tree, ArrayTree) else []), *pytree.tree_leaves(args)]
+    for ref in refs:
+        if not any(ref is x for x in own):
+            raise RefError(
+                f"custom_vjp fwd function {rule.name} returned a mutable array reference of type {ref.aval} that was "
+                "not an argument",
+                instead=f"a reference that is an argument of {rule.function}, or the array that it holds",
+            )

@@ -96,7 +96,7 @@ def _remat_linearize(
     nonzero = tuple(type(t) is not Zero for t in tangents)
     key = ("checkpoint halves", nonzero, policy, axis_env.get())
     halves = memoized(jaxpr.jaxpr, key, lambda: _halves(jaxpr, nonzero, policy))
-    results = eval_jaxpr(halves.primal.jaxpr, halves.primal.consts, *primals)
+    results = results_as_arrays(eval_jaxpr(halves.primal.jaxpr, halves.primal.consts, *primals))
     count = len(jaxpr.out_avals)
     outs, residuals = results[:count], results[count:]
     if not any(halves.nonzero):

@@ -122,6 +122,14 @@ def _whole_reductions(spec: PartitionSpec, part: ShapedArray) -> Reductions:
     return Reductions(unreduced | more, reduced | others, kind if unreduced else inner_kind)
 
 
+def whole_aval(part: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: Names) -> ShapedArray:
+    """The type of an array that `spec` cuts into parts of type `part`."""
+    shape = tuple(n * k for n, k in zip(part.shape, tiles(mesh, spec, part.ndim), strict=True))
+    whole = part.update(shape=shape, vma=part.vma - frozenset(manual))
+    split = [tuple(n for n in entry if n in mesh.explicit_axes) for entry in _whole_entries(spec, part)]
+    return whole.with_spec(spec_over(mesh.abstract_mesh, split, _whole_reductions(spec, part)))
+
+
 def _cotangent_spec(spec: PartitionSpec) -> PartitionSpec:
     return PartitionSpec(*spec.partitions, unreduced=spec.reduced, reduced=spec.unreduced)
 
@@ -230,13 +238,7 @@ def _shard_map_rebuild(
 def _shard_map_types(
     *avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Mesh, out_specs: Specs, manual: Names, **_: Any
 ) -> list[ShapedArray]:
-    outs = []
-    for a, spec in zip(jaxpr.out_avals, out_specs, strict=True):
-        shape = tuple(n * k for n, k in zip(a.shape, tiles(mesh, spec, a.ndim), strict=True))
-        whole = a.update(shape=shape, vma=a.vma - frozenset(manual))
-        split = [tuple(n for n in entry if n in mesh.explicit_axes) for entry in _whole_entries(spec, a)]
-        outs.append(whole.with_spec(spec_over(mesh.abstract_mesh, split, _whole_reductions(spec, a))))
-    return outs
+    return [whole_aval(a, mesh, spec, manual) for a, spec in zip(jaxpr.out_avals, out_specs, strict=True)]
 
 
 def _shard_map_lower(

@@ -217,7 +217,8 @@ def swap(ref: Ref | RefView, idx: Any, value: ArrayLike, _function_name: str = "
 
 @docs_from(set)
 def addupdate(ref: Ref | RefView, idx: Any, x: ArrayLike) -> None:
-    """Adds `x` to the elements at an index, as ``ref[idx] += x``.
+    """Adds `x` to the elements at an index. An element that occurs several times in the index gets each sum, unlike in
+    ``ref[idx] += x``.
 
     Args:
       x: array with the shape and dtype of the selected elements, or a Python number, as for `set`.
@@ -232,7 +233,11 @@ def addupdate(ref: Ref | RefView, idx: Any, x: ArrayLike) -> None:
     Ref([10, 11,  2], dtype=int32)
     """
     before = get(ref, idx)
-    _write("addupdate", ref, idx, before + _fitting("addupdate", ref, before, x))
+    x = _fitting("addupdate", ref, before, x)
+    if _may_repeat(ref, idx):
+        _add(ref, idx, x)
+    else:
+        _write("addupdate", ref, idx, before + x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,6 +410,30 @@ def _write(function: str, ref: Ref | RefView, idx: Any, value: Any) -> None:
     ref.write(trace, _in_space_of(ref.aval, new))
 
 
+def _may_repeat(ref: Ref | RefView, idx: Any) -> bool:
+    """Whether the index, or a view around it, may contain an element several times."""
+    parts = idx if isinstance(idx, tuple) else (idx,)
+    is_repeating = any(getattr(x, "ndim", 0) for x in parts)
+    return is_repeating or (isinstance(ref, RefView) and _may_repeat(ref.ref, ref.idx))
+
+
+def _add(ref: Ref | RefView, idx: Any, x: Any) -> None:
+    trace = current_trace.get()
+    if isinstance(ref, RefView):  # a write to it would keep one of several sums
+        _add(ref.ref, ref.idx, _with_sum(zeros(ref.aval.shape, ref.aval.dtype), idx, x))
+    else:
+        ref.write(trace, _in_space_of(ref.aval, _with_sum(_read(ref, trace), idx, x)))
+
+
+def _with_sum(whole: Any, idx: Any, x: Any) -> Any:
+    """`whole` with `x` added to the elements at an index."""
+    if _is_all(idx):
+        return whole + x
+    if isinstance(idx, _Lengths):
+        return whole + x.reshape(type_of(whole).shape)
+    return as_array_or_tracer(whole.at[idx].add(x, mode=_mode(idx)))
+
+
 def _part(whole: Any, idx: Any) -> Any:
     """The elements that a view shows."""
     return whole.reshape(idx.shape) if isinstance(idx, _Lengths) else whole[idx]
@@ -414,11 +443,17 @@ def _with_part(whole: Any, idx: Any, part: Any) -> Any:
     """`whole` with the elements at an index replaced by `part`, which has their type."""
     if isinstance(idx, _Lengths):
         return part.reshape(type_of(whole).shape)
-    # As in JAX: an integer that is out of bounds writes the element that it reads, where `at` would write nothing. Of
-    # an array of integers, those that are out of bounds write nothing.
+    return as_array_or_tracer(to_dtype(whole.at[idx].set(part, mode=_mode(idx)), type_of(whole).dtype))
+
+
+def _mode(idx: Any) -> str | None:
+    """The mode of writes at an index.
+
+    As in JAX: an integer that is out of bounds writes the element that it reads, where `at` would write nothing. Of an
+    array of integers, those that are out of bounds write nothing.
+    """
     parts = idx if isinstance(idx, tuple) else (idx,)
-    mode = None if any(type_of(x).shape for x in parts if hasattr(x, "dtype")) else "clip"
-    return as_array_or_tracer(to_dtype(whole.at[idx].set(part, mode=mode), type_of(whole).dtype))
+    return None if any(type_of(x).shape for x in parts if hasattr(x, "dtype")) else "clip"
 
 
 def _text(ref: Ref) -> str:
