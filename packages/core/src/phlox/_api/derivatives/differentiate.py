@@ -414,11 +414,10 @@ class Pullback:
 
         ``with_logs.with_refs(...)`` takes destinations for the cotangents, as the method `with_refs` does.
         """
-        from .logs import LoggingPullback  # few rules have logs
 
         def logging(call: Callable[[Pullback, Any], Any]) -> Any:
             def pull_with_logs(cotangent: Any) -> tuple[Any, dict[str, Any]]:
-                pullback = LoggingPullback(
+                pullback = _LoggingPullback(
                     self.signature, self.jaxpr, self.argument_indices, self.args_res, self.opaque_residuals
                 )
                 return call(pullback, cotangent), pullback.entries
@@ -456,6 +455,18 @@ class Pullback:
 
     def __repr__(self) -> str:
         return f"<vjp of {self.name}>"
+
+
+class _LoggingPullback(Pullback):
+    """A pullback that gathers the logs of its last backward pass in `entries`."""
+
+    entries: dict[str, Any]
+
+    def _backward(self, args: Sequence[Linear], cotangents: Sequence[Any]) -> list[Any]:
+        from .logs import backward_pass_with_logs  # few rules have logs
+
+        results, self.entries = backward_pass_with_logs(self.jaxpr, self.residuals, args, cotangents)
+        return results
 
 
 def _flatten_pullback(p: Pullback) -> tuple[Any, Any]:

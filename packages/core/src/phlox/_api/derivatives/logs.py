@@ -32,7 +32,6 @@ from ..._transform.array_operations import Zero, instantiate
 from ..._transform.jaxprs import restage
 from ..._transform.transpose import Linear, backward_pass
 from ..jit.arguments import as_arrays, fun_name
-from .differentiate import Pullback
 
 
 @pytree.register_dataclass
@@ -70,18 +69,15 @@ def returns_logs(bwd: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
-class LoggingPullback(Pullback):
-    """A pullback that gathers the logs of its last backward pass in `entries`."""
-
-    entries: dict[str, Any]
-
-    def _backward(self, args: Sequence[Linear], cotangents: Sequence[Any]) -> list[Any]:
-        jaxpr, slots, entries = memoized(self.jaxpr, "with slots for logs", lambda: _with_slots_of_programs(self.jaxpr))
-        with gather_logs() as logs:
-            results = backward_pass(jaxpr, self.residuals, [*args, *map(Linear, slots)], cotangents)
-            logs.add("", _filled(entries, results[len(args) :]))
-        self.entries = logs.entries
-        return results[: len(args)]
+def backward_pass_with_logs(
+    program: Jaxpr, residuals: Sequence[Any], args: Sequence[Linear], cotangents: Sequence[Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The results of `backward_pass`, and the logs of the rules."""
+    jaxpr, slots, entries = memoized(program, "with slots for logs", lambda: _with_slots_of_programs(program))
+    with gather_logs() as logs:
+        results = backward_pass(jaxpr, residuals, [*args, *map(Linear, slots)], cotangents)
+        logs.add("", _filled(entries, results[len(args) :]))
+    return results[: len(args)], logs.entries
 
 
 class _Slot(NamedTuple):
