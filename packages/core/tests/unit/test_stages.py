@@ -147,7 +147,7 @@ def test_struct_update():
 
 def paths(f, *args):
     """The locations in the text for people."""
-    return re.findall(r'loc\("([^"]*)"', phlox.jit(f).lower(*args).as_text(debug_info=True))
+    return re.findall(r'loc\("([^"]*/[^"]*)"', phlox.jit(f).lower(*args).as_text(debug_info=True))
 
 
 def test_scopes_stand_in_locations_and_printed_programs():

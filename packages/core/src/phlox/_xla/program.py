@@ -261,8 +261,8 @@ class Lowering(NamedTuple):
     out_shardings: Sequence[Sharding | None] | None
     module: Module
     effects: Effects
-    #: writes the text again, with the user's name scopes and source lines as locations
-    located: Callable[[], tuple[str, Module]]
+    #: writes the text again, with the user's name scopes and source lines as locations; `names` are those of arguments
+    located: Callable[..., tuple[str, Module]]
     name: str
     checks: RunChecks | None
     #: compiler options that jaxlib may lack, see `emitter_options` and `vector_options`
@@ -523,6 +523,7 @@ def module_text(
     platform: str | None = None,
     *,
     locations: bool = False,
+    names: Sequence[str | None] = (),
 ) -> tuple[str, Module]:
     """The StableHLO text of a program, and the `Module` that it was written with."""
     if out_shardings is not None and len(assignment.devices) > 1:
@@ -542,7 +543,7 @@ def module_text(
             attributes.append(sharding_attribute(module, sharding, aval_of(placement).physical.ndim, shardy))
         if sharding.kind is not None:
             attributes.append(memory_attribute(sharding.kind))
-        arguments.append(Argument(aval_of(placement), tuple(attributes)))
+        arguments.append(Argument(aval_of(placement), tuple(attributes), names[i] if names else None))
     kinds = _result_memory_kinds(jaxpr, assignment, out_shardings or ())
     # Shardy refuses a function that takes or returns partial results without an operation that makes or combines them.
     has_partial = shardy and any(s.is_unreduced for s in requirements)
