@@ -153,8 +153,8 @@ class PolymorphicProgram:
             return
         for fact in scope.not_negative:
             self._check_not_negative(evaluated(fact, values), f"{_CONSTRAINT} {fact} >= 0", origins)
-        for term, right in scope.equal.items():
-            left = SymbolicDim({term: 1}, scope)
+        for term, (factor, right) in scope.equal.items():
+            left = SymbolicDim({term: factor}, scope)
             # A name that equals something else occurs in no type, and has no value.
             if names_in(left) <= set(values) and evaluated(left, values) != evaluated(right, values):
                 raise self._refused(f"{_CONSTRAINT} {left} == {right}", origins)
