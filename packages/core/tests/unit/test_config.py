@@ -1,5 +1,6 @@
 """Configuration: updates, scopes, environment, names with JAX's prefix, and independence of threads."""
 
+import logging
 import os
 import subprocess
 import sys
@@ -178,6 +179,23 @@ def test_options_without_effect_are_told_once(caplog):
     assert config.jax_persistent_cache_min_compile_time_secs == 1.0
     config.update("jax_pjrt_client_create_options", {"a": 1})
     assert config.read("pjrt_client_create_options") == "{'a': 1}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "level"),
+    [("logging_level", "DEBUG", 10), ("logging_level", "ERROR", 40), ("debug_log_modules", "jax._src.dispatch,x", 10)],
+)
+def test_levels_of_logs(name, value, level, caplog):
+    logger = logging.getLogger("phlox")
+    before = logger.level, list(logger.handlers)
+    config.update(name, value)
+    phlox.jit(lambda x: x + 1)(1)
+    assert logger.level == level and len(logger.handlers) == len(before[1]) + 1
+    assert ("Finished tracing" in caplog.text) == (level == 10)
+    config.update(name, None)
+    assert (logger.level, logger.handlers) == before
+    with pytest.raises(errors.ConfigError):
+        config.update("logging_level", "loud")
 
 
 def test_names_that_jax_has_twice():

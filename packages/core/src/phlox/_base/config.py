@@ -191,6 +191,15 @@ FLAGS: dict[str, Flag] = {
     "check_static_indices": Flag(_boolean, False, True, "Refuse Python integers as indices that are out of bounds."),
     "log_compiles": Flag(_boolean, False, False, "Log what is traced and compiled, and how long it took."),
     "log_checkpoint_residuals": Flag(_boolean, False, False, "Log as a warning which residuals checkpoint saves."),
+    "logging_level": Flag(
+        _or_none(_one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")),
+        "NOTSET",
+        False,
+        "The lowest level of messages that are written to stderr.",
+    ),
+    "debug_log_modules": Flag(
+        _text, "", False, "Names of loggers, such as phlox, all of whose messages are written to stderr."
+    ),
     "explain_cache_misses": Flag(_boolean, False, False, "Log why a jitted function had to be traced again."),
     "jaxlike_lowering_size": Flag(
         _integer,
@@ -239,6 +248,8 @@ _ALIASES = {"platform_name": "platforms", "x64_enabled": "enable_x64"}
 #: Flags that set several others.
 _GROUPS = {"transfer_guard": tuple(name for name in FLAGS if name.startswith("transfer_guard_"))}
 _NAMES = tuple(FLAGS)
+#: flags that `log_levels` follows
+_LOGGING_FLAGS = "logging_level", "debug_log_modules"
 
 
 class Fingerprint:
@@ -430,6 +441,13 @@ class _Scope:
         return merged
 
 
+def set_log_levels() -> None:
+    """Lets the loggers follow the flags for them."""
+    from . import log_levels  # here, to keep `import phlox` fast
+
+    log_levels.set_levels(*[getattr(global_settings, name) for name in _LOGGING_FLAGS])
+
+
 #: the settings outside of all scopes
 global_settings = _from_environment()
 _updating = threading.Lock()
@@ -452,6 +470,8 @@ def update(name: str, value: Any) -> None:
     # Read, changed and written under the lock, or of two threads one would lose its flag.
     with _updating:
         global_settings = global_settings.replace(checked)
+    if any(name in checked for name in _LOGGING_FLAGS):
+        set_log_levels()
 
 
 def read(name: str) -> Any:
