@@ -380,6 +380,10 @@ def keep(cache: dict[Any, Program], key: Any, program: Program, name: str) -> Pr
     return program
 
 
+#: adds attributes of operations to the texts that a function writes; set by ``jax.experimental.xla_metadata``
+annotate: Callable[[Callable[..., tuple[str, Module]]], Callable[..., tuple[str, Module]]] | None = None
+
+
 def lower(
     jaxpr: Jaxpr,
     name: str,
@@ -418,9 +422,11 @@ def lower(
     # The checks of nan evaluate the program again with the same arguments.
     if may_rerun():
         donated = frozenset()
-    write = functools.partial(
+    write: Callable[..., tuple[str, Module]] = functools.partial(
         module_text, jaxpr, name, assignment, placements, donated, results, out_shardings, platform
     )
+    if annotate is not None:
+        write = annotate(write)
     with timed(LOWER, "lowering of jit(%s)", name):
         # The text without locations comes first: it is what caches look up, and often the only one that is needed.
         text, module = write()

@@ -190,8 +190,8 @@ def leaf_names(
         names += [head + pytree.keystr(path) for path in pytree.named_paths(pytree.tree_structure(arg), arg)]
     # In the order of the leaves: a dict is flattened by its sorted keys.
     for name in sorted(kwargs):
-        is_extra = keywords is not None and name not in signature.parameters
-        head = f"{keywords}[{name!r}]" if is_extra else name
+        is_parameter = signature is not None and name in signature.parameters
+        head = name if is_parameter or keywords is None else f"{keywords}[{name!r}]"
         paths = pytree.named_paths(pytree.tree_structure(kwargs[name]), kwargs[name])
         names += [head + pytree.keystr(path) for path in paths]
     return names
