@@ -425,8 +425,7 @@ def lower(
     write: Callable[..., tuple[str, Module]] = functools.partial(
         module_text, jaxpr, name, assignment, placements, donated, results, out_shardings, platform
     )
-    if annotate is not None:
-        write = annotate(write)
+    write = write if annotate is None else annotate(write)
     with timed(LOWER, "lowering of jit(%s)", name):
         # The text without locations comes first: it is what caches look up, and often the only one that is needed.
         text, module = write()
