@@ -436,6 +436,19 @@ def test_types_in_spaces_like_jax(program):
     _same(program(phlox), program(jax))
 
 
+def test_parts_in_host_memory():
+    for m in (phlox, jax):
+        for place in (over(m, "x", memory_kind="pinned_host"), single(m, 1, "pinned_host")):
+            x = m.make_array_from_callback(X.shape, place, lambda index: X[index])
+            parts = [shard.data for shard in x.addressable_shards]
+            again = m.make_array_from_single_device_arrays(X.shape, place, parts)
+            data = m.make_array_from_process_local_data(place, X)
+            for y in (x, *parts, again, data):
+                assert y.sharding.memory_kind == "pinned_host"
+            for y in (x, again, data):
+                np.testing.assert_array_equal(y, X)
+
+
 def test_gradients_in_host_memory():
     """A cotangent is moved to where its value is, where jax refuses it."""
     h, f = to_host(phlox, V), lambda x: (to_host(phlox, x) ** 2).sum()
