@@ -23,6 +23,7 @@ from ..._ops.control.call import call, jit_p
 from ..._ops.control.exported import check_argument
 from ..._ops.control.padded_call import call_padded
 from ..._ops.random.generators import Impl
+from ..._ops.spmd.reshard import mesh_cast, transfer
 from ..._trace.trace import typeof
 from ..._xla.array import physical, put
 from ..._xla.host_values import as_array
@@ -221,6 +222,8 @@ def for_other_processes(closed: ClosedJaxpr, function: str) -> ClosedJaxpr:
 
     def equation(eqn: JaxprEqn) -> JaxprEqn:
         params = eqn.params
+        if eqn.primitive is transfer:  # to a device of this process
+            return JaxprEqn(eqn.invars, eqn.outvars, mesh_cast, {"axes": ()}, eqn.source_info)
         # The operation holds the program of its function under this parameter.
         if eqn.primitive.program is not None and eqn.primitive is not jit_p:
             inner = params[eqn.primitive.program]
