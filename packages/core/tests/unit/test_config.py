@@ -1,5 +1,6 @@
 """Configuration: updates, scopes, environment, names with JAX's prefix, and independence of threads."""
 
+import gc
 import logging
 import os
 import subprocess
@@ -196,6 +197,28 @@ def test_levels_of_logs(name, value, level, caplog):
     assert (logger.level, logger.handlers) == before
     with pytest.raises(errors.ConfigError):
         config.update("logging_level", "loud")
+
+
+def test_arrays_in_cycles_are_told(capfd):
+    def make():
+        cycle = [phlox.numpy.ones(2)]
+        cycle.append(cycle)
+
+    def told():
+        make()
+        gc.collect()
+        return "garbage collector" in capfd.readouterr().err
+
+    assert not told()
+    with phlox.array_garbage_collection_guard("log"):
+        assert told()
+        with phlox.array_garbage_collection_guard("allow"):
+            assert not told()
+    assert not told()
+    config.update("jax_array_garbage_collection_guard", "log")
+    assert told()
+    config.update("jax_array_garbage_collection_guard", None)
+    assert not told()
 
 
 def test_names_that_jax_has_twice():

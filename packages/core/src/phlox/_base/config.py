@@ -217,6 +217,12 @@ FLAGS: dict[str, Flag] = {
     "transfer_guard_host_to_device": Flag(_GUARD, None, False, "Transfers from the host to a device.", True),
     "transfer_guard_device_to_device": Flag(_GUARD, None, False, "Transfers between devices.", True),
     "transfer_guard_device_to_host": Flag(_GUARD, None, False, "Transfers to the host (free on CPU: not guarded)."),
+    "array_garbage_collection_guard": Flag(
+        _or_none(_one_of("allow", "log", "fatal")),
+        None,
+        False,
+        "What to do about an array that is freed by Python's garbage collector, and not with its last reference.",
+    ),
     "use_simplified_jaxpr_constants": Flag(
         _boolean, False, True, "make_jaxpr shows arrays that are closed over where they are used."
     ),
@@ -472,6 +478,10 @@ def update(name: str, value: Any) -> None:
         global_settings = global_settings.replace(checked)
     if any(name in checked for name in _LOGGING_FLAGS):
         set_log_levels()
+    if "array_garbage_collection_guard" in checked:
+        from . import garbage_guard
+
+        garbage_guard.set_for_process(checked["array_garbage_collection_guard"])
 
 
 def read(name: str) -> Any:
