@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -197,6 +198,32 @@ def test_levels_of_logs(name, value, level, caplog):
     assert (logger.level, logger.handlers) == before
     with pytest.raises(errors.ConfigError):
         config.update("logging_level", "loud")
+
+
+@pytest.mark.parametrize(
+    ("modes", "has_locations", "expected"),
+    [
+        ("stablehlo", True, {"sin_compile.mlir": 'loc("jit(sin)/sin"'}),
+        ("stablehlo", False, {"sin_compile.mlir": "stablehlo.sine"}),
+        ("jaxpr,stablehlo", False, {"sin_compile.mlir": "stablehlo.sine", "sin.jaxpr.txt": "= sin a"}),
+    ],
+)
+def test_programs_are_dumped(modes, has_locations, expected, tmp_path):
+    def sin(x):
+        return phlox.numpy.sin(x)
+
+    folder = tmp_path / "dumps"
+    config.update("jax_dump_ir_to", str(folder))
+    try:
+        with config.scope(dump_ir_modes=modes, include_debug_info_in_dumps=has_locations):
+            f = phlox.jit(sin)
+            f(1.0), f(2.0)
+    finally:
+        config.update("jax_dump_ir_to", "")
+    texts = {re.sub(r".*\d_(jit_)?", "", file.name): file.read_text() for file in folder.iterdir()}
+    assert texts.keys() == expected.keys()
+    for name, part in expected.items():
+        assert part in texts[name] and (("loc(" in texts[name]) == (has_locations and name.endswith("mlir")))
 
 
 def test_arrays_in_cycles_are_told(capfd):

@@ -200,6 +200,9 @@ FLAGS: dict[str, Flag] = {
     "debug_log_modules": Flag(
         _text, "", False, "Names of loggers, such as phlox, all of whose messages are written to stderr."
     ),
+    "dump_ir_to": Flag(_text, "", False, "The folder into which each program is written when it is compiled."),
+    "dump_ir_modes": Flag(str, "stablehlo", False, "What is written there: stablehlo, jaxpr, or both, as 'a,b'."),
+    "include_debug_info_in_dumps": Flag(_boolean, True, False, "Write locations and name scopes there, too."),
     "explain_cache_misses": Flag(_boolean, False, False, "Log why a jitted function had to be traced again."),
     "jaxlike_lowering_size": Flag(
         _integer,

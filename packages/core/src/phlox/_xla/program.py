@@ -321,6 +321,10 @@ class Lowering(NamedTuple):
         """The program compiled, or loaded, with `effort`: the compiler options of a `compile_effort`."""
         types = ", ".join(aval_of(placement).short for placement in self.placements)
         log_stage("Compiling jit(%s) with global shapes and types [%s]", self.name, types)
+        if (settings := config.current()).dump_ir_to:
+            from .dumps import dump  # rarely needed
+
+            dump(settings, self.name, self.jaxpr, self._dumped_text)
         on_cpu = self.assignment.devices[0].platform == "cpu"
         # The options are those of XLA's CPU compiler; others would refuse them.
         options = (*self.default_options, *(x for x in effort if x not in self.default_options)) if on_cpu else ()
@@ -328,6 +332,9 @@ class Lowering(NamedTuple):
             program = self._program(overrides, options)
         assert program is not None
         return program
+
+    def _dumped_text(self) -> str:
+        return self.located()[0] if config.current().include_debug_info_in_dumps else self.text
 
     def _program(self, overrides: Overrides, default_options: Overrides, only_stored: bool = False) -> Program | None:
         """The program; with `only_stored` None if it is not on disk."""
