@@ -52,6 +52,16 @@ def _text(value: Any) -> str | None:
     return None if value is None else os.fspath(value)
 
 
+def _pattern(value: Any) -> str:
+    import re
+
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"a regular expression ({error})") from None
+    return str(value)
+
+
 def _devices(value: Any) -> str:
     text = str(value)
     if text != "all" and not all(part.strip().isdecimal() for part in text.split(",")):
@@ -203,6 +213,9 @@ FLAGS: dict[str, Flag] = {
     "dump_ir_to": Flag(_text, "", False, "The folder into which each program is written when it is compiled."),
     "dump_ir_modes": Flag(str, "stablehlo", False, "What is written there: stablehlo, jaxpr, or both, as 'a,b'."),
     "include_debug_info_in_dumps": Flag(_boolean, True, False, "Write locations and name scopes there, too."),
+    "hlo_source_file_canonicalization_regex": Flag(
+        _or_none(_pattern), None, False, "What is left out of the names of source files in programs, such as '.*/src/'."
+    ),
     "explain_cache_misses": Flag(_boolean, False, False, "Log why a jitted function had to be traced again."),
     "jaxlike_lowering_size": Flag(
         _integer,

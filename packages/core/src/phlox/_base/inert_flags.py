@@ -58,7 +58,6 @@ DEFAULTS: dict[str, Any] = {
     "jax_export_deserialize_expired_versions": False,
     "jax_export_ignore_forward_compatibility": False,
     "jax_force_dcn_cross_host_transfers": False,
-    "jax_hlo_source_file_canonicalization_regex": None,
     "jax_include_full_tracebacks_in_locations": True,
     "jax_memory_fitting_effort": 0.0,
     "jax_memory_fitting_level": "O2",
