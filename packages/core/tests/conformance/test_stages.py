@@ -206,6 +206,7 @@ SCOPED = {
     "grad": lambda m: m.grad(m.named_call(scoped(m), name="loss")),
     "jvp": lambda m: lambda x: m.jvp(m.named_call(scoped(m), name="loss"), (x,), (x,)),
     "vmap": lambda m: lambda x: m.vmap(m.named_call(lambda y: m.numpy.tanh(y), name="row"))(x),
+    "transpose": lambda m: lambda x: m.linear_transpose(m.named_call(lambda y: 2 * y, name="double"), x)(x),
 }
 
 
