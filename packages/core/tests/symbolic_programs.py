@@ -57,6 +57,7 @@ PROGRAMS = {
         lambda m, x: (m.numpy.concatenate([x, x]), m.numpy.stack([x, x], 1), m.numpy.hstack([x, x])),
         MATRIX,
     ),
+    "nonzero": (lambda m, x: m.numpy.nonzero(x > 0.5, size=x.shape[0]), SQUARE),
     "vstack": (lambda m, x: m.numpy.vstack([x, m.numpy.ones((1, 4))]), MATRIX),
     "repeat": (
         lambda m, x: (m.numpy.repeat(x, 2, 0), m.numpy.tile(x, (2, 3)), m.numpy.repeat(x, x.shape[0], 1)),

@@ -15,7 +15,7 @@ from phlox._base import config, monitoring
 from phlox._base.absent import UNAVAILABLE, reason
 from phlox._base.native import hlo, native
 from phlox._base.pytree import check_same, placeholders
-from phlox._base.source import HiddenPaths, is_internal, scope_text
+from phlox._base.source import HiddenPaths, InnerScope, is_internal, scope_text, within
 from phlox._ir.dtypes import ExtendedDtype
 from phlox._ir.effects import IOEffect, no_effects
 from phlox._ir.jaxpr import hoist_consts, prune
@@ -32,8 +32,9 @@ from phlox._transform.array_operations import add as add_tangents
 from phlox._transform.batch import BatchTrace, BatchTracer
 from phlox._transform.jvp import JVPTrace, JVPTracer
 from phlox._transform.linearize import TangentTrace
+from phlox._xla import program
 from phlox._xla.array import ArrayImpl
-from phlox._xla.bindings import context as mlir_context, module as mlir_module
+from phlox._xla.bindings import context as mlir_context, module as mlir_module, parse as parse_module
 from phlox._xla.callbacks import call_host, on_host
 from phlox._xla.devices import _clients as clients, client
 from phlox._xla.platforms import platform_of
@@ -53,6 +54,7 @@ __all__ = [
     "GradAccum",
     "HiddenPaths",
     "IOEffect",
+    "InnerScope",
     "JVPTrace",
     "JVPTracer",
     "JaxException",
@@ -90,8 +92,10 @@ __all__ = [
     "native",
     "no_effects",
     "on_host",
+    "parse_module",
     "placeholders",
     "platform_of",
+    "program",
     "prune",
     "reason",
     "register_vmappable",
@@ -100,4 +104,5 @@ __all__ = [
     "stage",
     "unregister_vmappable",
     "user_functions",
+    "within",
 ]

@@ -334,6 +334,14 @@ def test_dlpack_is_refused():
     for m in (phlox, jax):
         with pytest.raises((BufferError, RuntimeError)):
             m.numpy.ones(2).__dlpack__(dl_device=(2, 0))
+        with pytest.raises(BufferError):
+            m.numpy.ones(2).__dlpack__(max_version=(0, 4))
+
+
+def test_dlpack_version():
+    for version in (None, (0, 8), (1, 0)):
+        mine, theirs = (repr(m.numpy.ones(2).__dlpack__(max_version=version)).split(" at ")[0] for m in (phlox, jax))
+        assert mine == theirs
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python asks classes for buffers since 3.12")

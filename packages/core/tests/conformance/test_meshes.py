@@ -407,6 +407,18 @@ def test_exchange_with_other_libraries():
         there = m.dlpack.from_dlpack(X.copy(), m.devices()[1], True)
         np.testing.assert_array_equal(there, X)
         assert there.devices() == {m.devices()[1]}
+        for x in (m.numpy.asarray(X), X.astype("float64"), X):
+            assert m.numpy.from_dlpack(x, device=m.devices()[1]).devices() == {m.devices()[1]}
+            with pytest.raises(ValueError, match="copy=False"):
+                m.numpy.from_dlpack(x, device=m.devices()[1], copy=False)
+        split = m.device_put(np.arange(4.0), m.NamedSharding(m.make_mesh((2,), ("x",)), m.P("x")))
+        for read in (np.from_dlpack, lambda x: x.__dlpack__(), lambda x: x.__dlpack_device__()):
+            with pytest.raises(BufferError):
+                read(split)
+    original = phlox.numpy.asarray(X)
+    again = phlox.numpy.from_dlpack(original, copy=True)
+    original.delete()
+    np.testing.assert_array_equal(again, X)
     mine = X.copy()
     copied = phlox.dlpack.from_dlpack(mine, copy=True)
     mine[:] = 0  # which jax's copy shows where the memory happens to be aligned

@@ -279,7 +279,7 @@ def to_device(m, x):
     return m.device_put(x, m.memory.Space.Device)
 
 
-def single(m, number, kind):
+def single(m, number, kind=None):
     return m.sharding.SingleDeviceSharding(m.devices()[number], memory_kind=kind)
 
 
@@ -434,6 +434,58 @@ def references_in_spaces(m):
 )
 def test_types_in_spaces_like_jax(program):
     _same(program(phlox), program(jax))
+
+
+#: functions of a module, an array that lies nowhere in particular and a sharding on device 2
+ON_ONE_DEVICE = {
+    "device_put": lambda m, x, there: m.jit(lambda x: m.device_put(x, there) * 2)(x),
+    "constraint": lambda m, x, there: m.jit(lambda x: m.lax.with_sharding_constraint(x, there))(x),
+    "a device": lambda m, x, there: m.jit(lambda x: m.device_put(x, m.devices()[2]))(x),
+    "an argument there": lambda m, x, there: m.jit(lambda x: m.device_put(x, there))(m.device_put(x, there)),
+    "an argument elsewhere": lambda m, x, there: m.jit(lambda x: m.device_put(x, there))(m.device_put(x, single(m, 1))),
+    "two devices": lambda m, x, there: m.jit(lambda x: m.device_put(x, there) + m.device_put(x, single(m, 1)))(x),
+    "a mesh": lambda m, x, there: m.jit(lambda x: m.device_put(x, there))(put(m, "x")),
+    "results elsewhere": lambda m, x, there: m.jit(lambda x: m.device_put(x, there), out_shardings=single(m, 1))(x),
+    "an inner function": lambda m, x, there: m.jit(lambda x: m.jit(lambda y: m.device_put(y, there) * 2)(x))(x),
+    "a loop": lambda m, x, there: m.jit(lambda x: m.lax.fori_loop(0, 2, lambda i, c: m.device_put(c, there) + i, x))(x),
+    "gradient": lambda m, x, there: m.jit(m.grad(lambda x: (m.device_put(x, there) ** 2).sum()))(x),
+    "gradient outside": lambda m, x, there: m.grad(m.jit(lambda x: (m.device_put(x, there) ** 2).sum()))(x),
+    "vmap": lambda m, x, there: m.jit(m.vmap(lambda x: m.device_put(x, there) * 2))(x),
+    "host memory": lambda m, x, there: m.jit(lambda x: m.device_put(x, there.with_memory_kind("pinned_host")))(x),
+}
+
+
+@pytest.mark.parametrize("name", ON_ONE_DEVICE)
+def test_programs_with_values_on_one_device(name):
+    def result(m):
+        try:
+            x = ON_ONE_DEVICE[name](m, m.numpy.asarray(V), single(m, 2))
+        except ValueError:
+            return "refused"
+        return x.committed, [d.id for d in x.devices()], x.sharding.memory_kind, np.asarray(x).tolist()
+
+    assert result(phlox) == result(jax)
+
+
+def test_exported_functions_name_no_device():
+    f = phlox.jit(lambda x: phlox.device_put(x, single(phlox, 2)) * 2)
+    for shape in ((3,), phlox.export.symbolic_shape("a")):
+        exported = phlox.export.export(f)(phlox.ShapeDtypeStruct(shape, "float32"))
+        y = phlox.export.deserialize(exported.serialize()).call(np.ones(3, np.float32))
+        assert y.tolist() == [2, 2, 2] and y.devices() == {phlox.devices()[0]}
+
+
+def test_parts_in_host_memory():
+    for m in (phlox, jax):
+        for place in (over(m, "x", memory_kind="pinned_host"), single(m, 1, "pinned_host")):
+            x = m.make_array_from_callback(X.shape, place, lambda index: X[index])
+            parts = [shard.data for shard in x.addressable_shards]
+            again = m.make_array_from_single_device_arrays(X.shape, place, parts)
+            data = m.make_array_from_process_local_data(place, X)
+            for y in (x, *parts, again, data):
+                assert y.sharding.memory_kind == "pinned_host"
+            for y in (x, again, data):
+                np.testing.assert_array_equal(y, X)
 
 
 def test_gradients_in_host_memory():

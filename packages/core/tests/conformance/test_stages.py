@@ -145,6 +145,25 @@ def test_lowering_for_other_platforms(platforms):
         assert "stablehlo.sine" in stages(m)[0].lower(lowering_platforms=platforms).as_text()
 
 
+def test_lowering_takes_the_branch_of_the_platform():
+    for m in (phlox, jax):
+        branches = {"cpu": m.numpy.sin, "cuda": m.numpy.cos, "default": m.numpy.tan}
+        traced = m.jit(lambda x, m=m, branches=branches: m.lax.platform_dependent(x, **branches)).trace(1.0)
+        text = traced.lower(lowering_platforms=("cuda",)).as_text()
+        assert "stablehlo.cosine" in text and "stablehlo.sine" not in text
+
+
+def test_names_of_arguments():
+    def f(x, y, *args, k, **more):
+        return x["a"][0] + args[1] + k + more["z"] if y else 0
+
+    def names(m):
+        lowered = m.jit(f, static_argnums=1).lower({"a": (1.0,), "b": 2.0}, True, 3.0, 4.0, k=5.0, z=6.0)
+        return re.findall(r'%arg\d: [^ ]* loc\("([^"]*)"\)', lowered.as_text(debug_info=True))
+
+    assert names(phlox) == names(jax) == ["x['a'][0]", "args[1]", "k", "more['z']"]
+
+
 def test_compiler_options():
     options = {"xla_backend_optimization_level": 1}
     results = [m.jit(model(m), static_argnames="k", compiler_options=options)(*ARGS, k=2) for m in (phlox, jax)]
@@ -187,6 +206,7 @@ SCOPED = {
     "grad": lambda m: m.grad(m.named_call(scoped(m), name="loss")),
     "jvp": lambda m: lambda x: m.jvp(m.named_call(scoped(m), name="loss"), (x,), (x,)),
     "vmap": lambda m: lambda x: m.vmap(m.named_call(lambda y: m.numpy.tanh(y), name="row"))(x),
+    "transpose": lambda m: lambda x: m.linear_transpose(m.named_call(lambda y: 2 * y, name="double"), x)(x),
 }
 
 

@@ -136,6 +136,8 @@ CONSTRAINED = [
     ("a, b, c", ("floordiv(a, b) == c",), lambda a, b, c: (a // b, a // b * 2)),
     ("a, b", ("a == 2*b",), lambda a, b: (a, a % 2, a // 2)),
     ("a", ("mod(a, 4) == 0",), lambda a: a % 4),
+    ("a, b", ("mod(a, 4) == 0",), lambda a, b: (a // 4 * 4, a // 4 * 4 == a, a // 4 * 8 * b - a, a // 4, a // 4 * 3)),
+    ("a, b", ("3*a == b",), lambda a, b: (3 * a, 4 * a, 6 * a * a, a)),
     ("a", ("2*a >= 3",), lambda a: a >= 2),
     ("a", ("a > 3",), lambda a: a),
     ("a, b", ("floordiv(a, b) == 1",), lambda a, b: (a >= b, a < 2 * b)),
@@ -339,6 +341,13 @@ def test_refused(name):
     for m, kinds in ((jax, Exception), (phlox, (ShapeError, ExportError))):
         with pytest.raises(kinds):
             REFUSED[name](m)
+
+
+def test_reshape_that_need_not_come_out_even():
+    for m in (jax, phlox):
+        a = m.ShapeDtypeStruct(m.export.symbolic_shape("a, 3"), "float32")
+        with pytest.raises(m.errors.InconclusiveDimensionOperation, match="Cannot divide evenly"):
+            m.eval_shape(lambda x: x.reshape(2, -1, 3), a)
 
 
 def test_slices_from_either_end_are_refused():

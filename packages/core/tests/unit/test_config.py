@@ -1,6 +1,9 @@
 """Configuration: updates, scopes, environment, names with JAX's prefix, and independence of threads."""
 
+import gc
+import logging
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -178,6 +181,71 @@ def test_options_without_effect_are_told_once(caplog):
     assert config.jax_persistent_cache_min_compile_time_secs == 1.0
     config.update("jax_pjrt_client_create_options", {"a": 1})
     assert config.read("pjrt_client_create_options") == "{'a': 1}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "level"),
+    [("logging_level", "DEBUG", 10), ("logging_level", "ERROR", 40), ("debug_log_modules", "jax._src.dispatch,x", 10)],
+)
+def test_levels_of_logs(name, value, level, caplog):
+    logger = logging.getLogger("phlox")
+    before = logger.level, list(logger.handlers)
+    config.update(name, value)
+    phlox.jit(lambda x: x + 1)(1)
+    assert logger.level == level and len(logger.handlers) == len(before[1]) + 1
+    assert ("Finished tracing" in caplog.text) == (level == 10)
+    config.update(name, None)
+    assert (logger.level, logger.handlers) == before
+    with pytest.raises(errors.ConfigError):
+        config.update("logging_level", "loud")
+
+
+@pytest.mark.parametrize(
+    ("modes", "has_locations", "expected"),
+    [
+        ("stablehlo", True, {"sin_compile.mlir": 'loc("jit(sin)/sin"'}),
+        ("stablehlo", False, {"sin_compile.mlir": "stablehlo.sine"}),
+        ("jaxpr,stablehlo", False, {"sin_compile.mlir": "stablehlo.sine", "sin.jaxpr.txt": "= sin a"}),
+    ],
+)
+def test_programs_are_dumped(modes, has_locations, expected, tmp_path):
+    def sin(x):
+        return phlox.numpy.sin(x)
+
+    folder = tmp_path / "dumps"
+    config.update("jax_dump_ir_to", str(folder))
+    try:
+        with config.scope(dump_ir_modes=modes, include_debug_info_in_dumps=has_locations):
+            f = phlox.jit(sin)
+            f(1.0), f(2.0)
+    finally:
+        config.update("jax_dump_ir_to", "")
+    texts = {re.sub(r".*\d_(jit_)?", "", file.name): file.read_text() for file in folder.iterdir()}
+    assert texts.keys() == expected.keys()
+    for name, part in expected.items():
+        assert part in texts[name] and (("loc(" in texts[name]) == (has_locations and name.endswith("mlir")))
+
+
+def test_arrays_in_cycles_are_told(capfd):
+    def make():
+        cycle = [phlox.numpy.ones(2)]
+        cycle.append(cycle)
+
+    def told():
+        make()
+        gc.collect()
+        return "garbage collector" in capfd.readouterr().err
+
+    assert not told()
+    with phlox.array_garbage_collection_guard("log"):
+        assert told()
+        with phlox.array_garbage_collection_guard("allow"):
+            assert not told()
+    assert not told()
+    config.update("jax_array_garbage_collection_guard", "log")
+    assert told()
+    config.update("jax_array_garbage_collection_guard", None)
+    assert not told()
 
 
 def test_names_that_jax_has_twice():

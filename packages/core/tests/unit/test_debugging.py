@@ -458,4 +458,6 @@ def test_environment_is_described(capsys):
     for word in ("phlox", "jaxlib", np.__version__, "python", "device info", "platform"):
         assert word in text
     assert phlox.print_environment_info() is None
+    jax = pytest.importorskip("jax")
+    assert f"jax:    {jax.__version__}\n" in phlox.print_environment_info(return_string=True)
     assert capsys.readouterr().out.strip() == text.strip()

@@ -91,6 +91,15 @@ def test_what_is_no_mesh_or_device_is_refused(make, says):
         make(mesh)
 
 
+def test_the_devices_of_a_mesh_do_not_change():
+    devices = np.array(phlox.devices()[:2])
+    mesh = phlox.sharding.Mesh(devices, "x")
+    devices[:] = devices[::-1].copy()
+    assert list(mesh.devices) == phlox.devices()[:2]
+    with pytest.raises(ValueError):
+        mesh.devices[0] = phlox.devices()[1]
+
+
 def test_device_put_refuses_another_order_of_axes():
     where = phlox.sharding.SingleDeviceSharding(phlox.devices()[0])
     with pytest.raises(errors.OptionError, match=r"instead: Layout\(\(0, 1\)\), or the transposed array"):

@@ -147,7 +147,16 @@ def test_struct_update():
 
 def paths(f, *args):
     """The locations in the text for people."""
-    return re.findall(r'loc\("([^"]*)"', phlox.jit(f).lower(*args).as_text(debug_info=True))
+    return re.findall(r'loc\("([^"]*/[^"]*)"', phlox.jit(f).lower(*args).as_text(debug_info=True))
+
+
+def test_source_files_without_their_folders():
+    lowered, file = phlox.jit(lambda x: jnp.sin(x)).lower(1.0), __file__.rpartition("/")[2]
+    assert f'"{__file__}":' in lowered.as_text(debug_info=True)
+    with phlox.config.scope(hlo_source_file_canonicalization_regex=".*/tests/unit/"):
+        assert f'"{file}":' in lowered.as_text(debug_info=True)
+    with pytest.raises(ValueError, match="regular expression"):
+        phlox.config.update("jax_hlo_source_file_canonicalization_regex", "(")
 
 
 def test_scopes_stand_in_locations_and_printed_programs():

@@ -208,8 +208,8 @@ jax.interpreters.pxla | thread_resources | _types | flax
 jax.experimental.array_serialization.serialization | GlobalAsyncCheckpointManagerBase | _types | orbax
 jax.experimental.hijax | * | _hijax _former_hijax | flax
 jax.experimental.compute_on | * | _annotations | maxtext tunix
-jax.experimental.xla_metadata | * | _annotations | maxtext
-jax.experimental.scheduling_groups | * | _annotations | maxtext
+jax.experimental.xla_metadata | * | phlox_compat.experimental.xla_metadata | maxtext
+jax.experimental.scheduling_groups | * | phlox_compat.experimental.xla_metadata | maxtext
 jax.experimental.shard_alike | * | _annotations | maxtext
 jax._src.shard_alike | * | _annotations | maxtext
 jax.experimental.custom_partitioning | * | _custom_partitioning | torchax transformer_engine

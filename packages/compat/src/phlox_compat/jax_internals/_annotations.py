@@ -1,15 +1,15 @@
-"""Instructions to the compiler that phlox does not pass on: where to compute, and attributes of operations.
+"""Instructions to the compiler that phlox does not pass on: where to compute, and equal shardings.
 
-``jax.experimental.compute_on``, ``xla_metadata``, ``scheduling_groups`` and ``shard_alike``. Libraries wrap functions
-in them to save memory or time. Values do not depend on them, so the functions here return what they are given; only
-the memory of the results of `compute_on` is as declared.
+``jax.experimental.compute_on`` and ``shard_alike``. Libraries wrap functions in them to save memory or time. Values do
+not depend on them, so the functions here return what they are given; only the memory of the results of `compute_on` is
+as declared.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from phlox import device_put
@@ -67,36 +67,6 @@ def compute_on(
 def compute_on2(f: Callable[..., Any] | None = None, **options: Any) -> Any:
     """`compute_on` by its name in JAX 0.10."""
     return compute_on(f, **options)
-
-
-def set_xla_metadata(x: Any = None, **_attributes: Any) -> Any:
-    """`x`; without it, a context manager."""
-    return _unchanged() if x is None else x
-
-
-def xla_metadata_call(f: Callable[..., Any] | None = None, /, **_attributes: Any) -> Any:
-    """`f`, or a decorator."""
-    return _unchanged() if f is None else f
-
-
-def xla_metadata_call2(f: Any = None, /, metadata: Any = None, *, ad_metadata: Any = "same") -> Any:
-    """`f`, or a decorator if the first argument is the metadata, or there is none."""
-    return xla_metadata_call(None if isinstance(f, Mapping) and metadata is None else f)
-
-
-def must_fuse_call(identifier: str) -> Any:
-    """A decorator."""
-    return _unchanged()
-
-
-def fuse_limit() -> Any:
-    """A context manager."""
-    return _unchanged()
-
-
-def scheduling_group(name: str) -> Any:
-    """A decorator."""
-    return _unchanged()
 
 
 def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:

@@ -52,6 +52,16 @@ def _text(value: Any) -> str | None:
     return None if value is None else os.fspath(value)
 
 
+def _pattern(value: Any) -> str:
+    import re
+
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"a regular expression ({error})") from None
+    return str(value)
+
+
 def _devices(value: Any) -> str:
     text = str(value)
     if text != "all" and not all(part.strip().isdecimal() for part in text.split(",")):
@@ -191,6 +201,21 @@ FLAGS: dict[str, Flag] = {
     "check_static_indices": Flag(_boolean, False, True, "Refuse Python integers as indices that are out of bounds."),
     "log_compiles": Flag(_boolean, False, False, "Log what is traced and compiled, and how long it took."),
     "log_checkpoint_residuals": Flag(_boolean, False, False, "Log as a warning which residuals checkpoint saves."),
+    "logging_level": Flag(
+        _or_none(_one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")),
+        "NOTSET",
+        False,
+        "The lowest level of messages that are written to stderr.",
+    ),
+    "debug_log_modules": Flag(
+        _text, "", False, "Names of loggers, such as phlox, all of whose messages are written to stderr."
+    ),
+    "dump_ir_to": Flag(_text, "", False, "The folder into which each program is written when it is compiled."),
+    "dump_ir_modes": Flag(str, "stablehlo", False, "What is written there: stablehlo, jaxpr, or both, as 'a,b'."),
+    "include_debug_info_in_dumps": Flag(_boolean, True, False, "Write locations and name scopes there, too."),
+    "hlo_source_file_canonicalization_regex": Flag(
+        _or_none(_pattern), None, False, "What is left out of the names of source files in programs, such as '.*/src/'."
+    ),
     "explain_cache_misses": Flag(_boolean, False, False, "Log why a jitted function had to be traced again."),
     "jaxlike_lowering_size": Flag(
         _integer,
@@ -208,6 +233,12 @@ FLAGS: dict[str, Flag] = {
     "transfer_guard_host_to_device": Flag(_GUARD, None, False, "Transfers from the host to a device.", True),
     "transfer_guard_device_to_device": Flag(_GUARD, None, False, "Transfers between devices.", True),
     "transfer_guard_device_to_host": Flag(_GUARD, None, False, "Transfers to the host (free on CPU: not guarded)."),
+    "array_garbage_collection_guard": Flag(
+        _or_none(_one_of("allow", "log", "fatal")),
+        None,
+        False,
+        "What to do about an array that is freed by Python's garbage collector, and not with its last reference.",
+    ),
     "use_simplified_jaxpr_constants": Flag(
         _boolean, False, True, "make_jaxpr shows arrays that are closed over where they are used."
     ),
@@ -239,6 +270,8 @@ _ALIASES = {"platform_name": "platforms", "x64_enabled": "enable_x64"}
 #: Flags that set several others.
 _GROUPS = {"transfer_guard": tuple(name for name in FLAGS if name.startswith("transfer_guard_"))}
 _NAMES = tuple(FLAGS)
+#: flags that `log_levels` follows
+_LOGGING_FLAGS = "logging_level", "debug_log_modules"
 
 
 class Fingerprint:
@@ -430,6 +463,13 @@ class _Scope:
         return merged
 
 
+def set_log_levels() -> None:
+    """Lets the loggers follow the flags for them."""
+    from . import log_levels  # here, to keep `import phlox` fast
+
+    log_levels.set_levels(*[getattr(global_settings, name) for name in _LOGGING_FLAGS])
+
+
 #: the settings outside of all scopes
 global_settings = _from_environment()
 _updating = threading.Lock()
@@ -452,6 +492,12 @@ def update(name: str, value: Any) -> None:
     # Read, changed and written under the lock, or of two threads one would lose its flag.
     with _updating:
         global_settings = global_settings.replace(checked)
+    if any(name in checked for name in _LOGGING_FLAGS):
+        set_log_levels()
+    if "array_garbage_collection_guard" in checked:
+        from . import garbage_guard
+
+        garbage_guard.set_for_process(checked["array_garbage_collection_guard"])
 
 
 def read(name: str) -> Any:

@@ -340,3 +340,8 @@ def timed(event: str, stage: str, name: str) -> Iterator[None]:
     log_stage(f"Finished {stage} in %.9f sec", name, end - start)
     record_event_duration_secs(event, end - start, fun_name=name)
     record_event_time_span(event, start, end, fun_name=name)
+
+
+# Here and not in `config`, which this module imports.
+if config.global_settings.logging_level != "NOTSET" or config.global_settings.debug_log_modules:
+    config.set_log_levels()

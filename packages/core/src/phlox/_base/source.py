@@ -122,6 +122,12 @@ class Wrapper(str):
     __slots__ = ()
 
 
+class InnerScope(str):
+    """An element of a name scope that the operations of functions have too which are traced inside of it."""
+
+    __slots__ = ()
+
+
 #: the current name scope: names and transformations (`Wrapper`), outermost first; see `phlox.named_scope`
 scope: ContextVar[tuple[str, ...]] = ContextVar("phlox_scope", default=())
 
@@ -134,6 +140,16 @@ def within(*names: str) -> Iterator[None]:
         yield
     finally:
         scope.reset(token)
+
+
+def inner_scope() -> tuple[str, ...]:
+    """The name scope in which the trace of a function begins.
+
+    A Jaxpr may be called from many places, so its equations record only the name scopes inside of the function. The
+    equation that calls the Jaxpr records the scopes around the call.
+    """
+    names = scope.get()
+    return tuple([name for name in names if type(name) is InnerScope]) if names else ()
 
 
 class Replay:

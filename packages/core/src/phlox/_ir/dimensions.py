@@ -49,7 +49,7 @@ class SymbolicScope:
 
     Args:
       constraints_str: constraints on the dimensions, a list of strings such as ``"a >= 3"``, ``"a <= b"`` and
-        ``"mod(a, 4) == 0"``. The left side of ``==`` is replaced by the right side wherever it occurs.
+        ``"mod(a, 4) == 0"``. The left side of ``==``, a product, is replaced by the right side wherever it occurs.
 
     Raises:
       OptionError: `constraints_str` is one string, cannot be read, or holds for no values.
@@ -73,8 +73,8 @@ class SymbolicScope:
         self.constraints: tuple[str, ...] = ()
         #: polynomials that are at least 0
         self.not_negative: list[SymbolicDim] = []
-        #: products and what they are equal to
-        self.equal: dict[Term, Any] = {}
+        #: for products, a factor and what the factor times the product is equal to
+        self.equal: dict[Term, tuple[int, Any]] = {}
         for text in constraints_str:
             SymbolicScope.add(self, text)
             self.constraints += (text,)
@@ -365,12 +365,12 @@ def quotient(x: Term, y: Term) -> Term | None:
 def make_polynomial(terms: Terms, scope: SymbolicScope) -> Any:
     """The polynomial, with the equalities of the scope applied; an int if it has no factors."""
     # A term that contains the left side has it replaced, and the result may have further ones.
-    for left, right in scope.equal.items():
+    for left, (factor, right) in scope.equal.items():
         for term, n in list(terms.items()):
-            rest = quotient(term, left) if n else None
+            rest = quotient(term, left) if n and n % factor == 0 else None
             if rest is not None:
                 others = {t: m for t, m in terms.items() if t != term}
-                replaced = make_polynomial({rest: n}, scope) * right
+                replaced = make_polynomial({rest: n // factor}, scope) * right
                 return make_polynomial(others, scope) + replaced
     nonzero = {term: n for term, n in terms.items() if n}
     return SymbolicDim(nonzero, scope) if any(nonzero) else nonzero.get((), 0)

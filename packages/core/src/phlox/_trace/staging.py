@@ -194,9 +194,7 @@ def stage(
     """
     trace = JaxprTrace(name, arg_names)
     tracers = [trace.argument(aval) for aval in in_avals]
-    # A Jaxpr may be called from many places, so its equations record only the name scopes inside of `fun`. The equation
-    # that calls the Jaxpr records the scopes around the call.
-    token = source.scope.set(())
+    token = source.scope.set(source.inner_scope())
     try:
         return trace.jaxpr(trace.run(fun, *tracers), may_use_refs)
     finally:

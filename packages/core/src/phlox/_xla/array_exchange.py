@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._base.errors import DeviceError
 from .._ir.dtypes import ExtendedDtype
 from . import transfer
 
@@ -32,11 +33,14 @@ class Exchange:
         here = self.__dlpack_device__()  # raises before anything is copied
         if dl_device is not None and tuple(dl_device) != here:
             raise BufferError(f"the array is on the DLPack device {here}, not on {tuple(dl_device)}")
-        return transfer.to_dlpack(self.__deepcopy__({})._buf if copy else self._buf)
+        return transfer.to_dlpack(self.__deepcopy__({})._buf if copy else self._buf, max_version, bool(copy))
 
     def __dlpack_device__(self: Any) -> tuple[int, int]:
         self._check_alive()
-        return transfer.dlpack_device(self.sharding)
+        try:
+            return transfer.dlpack_device(self.sharding)
+        except DeviceError as error:  # the class of the protocol
+            raise BufferError(str(error)) from error
 
     def on_device_size_in_bytes(self: Any) -> int:
         """The bytes that the elements take on all devices, with the padding of the devices."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._base.errors import DeviceError
-from .._ir.jaxpr import Jaxpr, jaxprs_in, memoized
+from .._ir.jaxpr import Jaxpr, JaxprEqn, jaxprs_in, memoized
 from .devices import Device, default_device
 from .mesh import AbstractMesh, Mesh
 from .partition_spec import PartitionSpec
@@ -18,6 +18,7 @@ from .sharding import (
     HloSharding,
     NamedSharding,
     Sharding,
+    SingleDeviceSharding,
     from_hlo,
     interned,
     one_device_in,
@@ -72,6 +73,8 @@ def assign_devices(
                 instead=f"phlox.set_mesh(mesh) around the call, or arguments on {abstract.size} devices",
                 mesh=abstract,
             )
+    if mesh is not None and mesh.is_scalar:  # the device is chosen, and there are no axes
+        mesh = None
     is_mesh_required = mesh is not None or bool(abstract_meshes)
     if mesh is None:
         # The first mesh names the axes of the program: of requirements, then arguments, then results.
@@ -180,17 +183,24 @@ def express_over(mesh: Mesh | None, sharding: Sharding, ndim: int) -> NamedShard
     return equivalent if sharding.kind is None else equivalent.with_memory_kind(sharding.kind)
 
 
+def _mesh_of_target(eqn: JaxprEqn) -> Mesh | None:
+    """The mesh, without axes, of the one device on which an equation puts its operand."""
+    target = eqn.params["target"] if eqn.primitive.name == "transfer" else None
+    return Mesh(np.array(target.devices[0], object), ()) if isinstance(target, SingleDeviceSharding) else None
+
+
 def mesh_of(jaxpr: Jaxpr) -> Mesh | AbstractMesh | None:
     """The first mesh among the parameters of the equations of `jaxpr`, at any depth, with devices if there is one.
 
-    Raises `DeviceError` if two of the meshes have other devices.
+    A value that is put on one device counts as a mesh of this device. Raises `DeviceError` if two of the meshes have
+    other devices.
     """
 
     def find() -> Mesh | AbstractMesh | None:
         concrete = abstract = None
         for eqn in jaxpr.eqns:
             inner = jaxprs_in(eqn.params) if eqn.primitive.holds_programs else ()
-            for candidate in (eqn.params.get("mesh"), *map(mesh_of, inner)):
+            for candidate in (eqn.params.get("mesh"), _mesh_of_target(eqn), *map(mesh_of, inner)):
                 if not isinstance(candidate, Mesh):
                     abstract = abstract or candidate
                 elif concrete is None:

@@ -26,10 +26,15 @@ from .text import TOKEN, Function, Module, Value, quoted
 
 
 class Argument(NamedTuple):
-    """One argument of ``main``: its type and its MLIR attributes."""
+    """One argument of ``main``: its type, its MLIR attributes and, in a text with locations, the user's name of it."""
 
     aval: ShapedArray
     attributes: tuple[str, ...] = ()
+    name: str | None = None
+
+    def __str__(self) -> str:
+        location = "" if self.name is None else f" loc({quoted(self.name)})"
+        return f"{self.aval.physical.text}{_braces(self.attributes)}{location}"
 
 
 def lower_module(
@@ -59,7 +64,7 @@ def lower_module(
     outputs = lower_jaxpr(main, jaxpr, inputs)
     shardings = result_shardings or [None] * len(outputs)
     outputs = [x if s is None else main.constrain(x, s) for x, s in zip(outputs, shardings, strict=True)]
-    head = ", ".join(f"{x}: {x.aval.text}{_braces(a.attributes)}" for x, a in zip(inputs, arguments, strict=True))
+    head = ", ".join(f"{x}: {argument}" for x, argument in zip(inputs, arguments, strict=True))
     attributes = result_attributes or [()] * len(outputs)
     results = ", ".join(x.aval.text + _braces(a) for x, a in zip(outputs, attributes, strict=True))
     end = _return(outputs)  # before main.lines is read: it adds the lines of constants that are results

@@ -217,7 +217,8 @@ class Mesh(Axes):
     __slots__ = ("_entered", "_hash", "devices")
 
     def __init__(self, devices: Any, axis_names: str | Sequence[Any], axis_types: Sequence[AxisType] | None = None):
-        grid = np.asarray(devices, dtype=object)
+        grid = np.array(devices, dtype=object)
+        grid.flags.writeable = False  # the hash is that of these devices
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if grid.ndim != len(names):
             raise ShapeError(

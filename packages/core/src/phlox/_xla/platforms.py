@@ -14,7 +14,11 @@ def platform_of(f: Function) -> str:
     if f.module.platform is not None:
         return f.module.platform
     device = f.module.devices[0]
-    name = default_backend() if device is None else device.platform
+    return platform_name(default_backend() if device is None else device.platform)
+
+
+def platform_name(name: str) -> str:
+    """The name that users give to the platform that a client of XLA calls `name`."""
     # XLA's client for CUDA calls its platform "gpu".
     return "cuda" if name == "gpu" else name
 

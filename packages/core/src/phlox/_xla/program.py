@@ -261,8 +261,8 @@ class Lowering(NamedTuple):
     out_shardings: Sequence[Sharding | None] | None
     module: Module
     effects: Effects
-    #: writes the text again, with the user's name scopes and source lines as locations
-    located: Callable[[], tuple[str, Module]]
+    #: writes the text again, with the user's name scopes and source lines as locations; `names` are those of arguments
+    located: Callable[..., tuple[str, Module]]
     name: str
     checks: RunChecks | None
     #: compiler options that jaxlib may lack, see `emitter_options` and `vector_options`
@@ -321,6 +321,10 @@ class Lowering(NamedTuple):
         """The program compiled, or loaded, with `effort`: the compiler options of a `compile_effort`."""
         types = ", ".join(aval_of(placement).short for placement in self.placements)
         log_stage("Compiling jit(%s) with global shapes and types [%s]", self.name, types)
+        if (settings := config.current()).dump_ir_to:
+            from .dumps import dump  # rarely needed
+
+            dump(settings, self.name, self.jaxpr, self._dumped_text)
         on_cpu = self.assignment.devices[0].platform == "cpu"
         # The options are those of XLA's CPU compiler; others would refuse them.
         options = (*self.default_options, *(x for x in effort if x not in self.default_options)) if on_cpu else ()
@@ -328,6 +332,9 @@ class Lowering(NamedTuple):
             program = self._program(overrides, options)
         assert program is not None
         return program
+
+    def _dumped_text(self) -> str:
+        return self.located()[0] if config.current().include_debug_info_in_dumps else self.text
 
     def _program(self, overrides: Overrides, default_options: Overrides, only_stored: bool = False) -> Program | None:
         """The program; with `only_stored` None if it is not on disk."""
@@ -380,6 +387,10 @@ def keep(cache: dict[Any, Program], key: Any, program: Program, name: str) -> Pr
     return program
 
 
+#: adds attributes of operations to the texts that a function writes; set by ``jax.experimental.xla_metadata``
+annotate: Callable[[Callable[..., tuple[str, Module]]], Callable[..., tuple[str, Module]]] | None = None
+
+
 def lower(
     jaxpr: Jaxpr,
     name: str,
@@ -418,9 +429,10 @@ def lower(
     # The checks of nan evaluate the program again with the same arguments.
     if may_rerun():
         donated = frozenset()
-    write = functools.partial(
+    write: Callable[..., tuple[str, Module]] = functools.partial(
         module_text, jaxpr, name, assignment, placements, donated, results, out_shardings, platform
     )
+    write = write if annotate is None else annotate(write)
     with timed(LOWER, "lowering of jit(%s)", name):
         # The text without locations comes first: it is what caches look up, and often the only one that is needed.
         text, module = write()
@@ -523,6 +535,7 @@ def module_text(
     platform: str | None = None,
     *,
     locations: bool = False,
+    names: Sequence[str | None] = (),
 ) -> tuple[str, Module]:
     """The StableHLO text of a program, and the `Module` that it was written with."""
     if out_shardings is not None and len(assignment.devices) > 1:
@@ -542,7 +555,7 @@ def module_text(
             attributes.append(sharding_attribute(module, sharding, aval_of(placement).physical.ndim, shardy))
         if sharding.kind is not None:
             attributes.append(memory_attribute(sharding.kind))
-        arguments.append(Argument(aval_of(placement), tuple(attributes)))
+        arguments.append(Argument(aval_of(placement), tuple(attributes), names[i] if names else None))
     kinds = _result_memory_kinds(jaxpr, assignment, out_shardings or ())
     # Shardy refuses a function that takes or returns partial results without an operation that makes or combines them.
     has_partial = shardy and any(s.is_unreduced for s in requirements)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base import config
 from .._base.source import Location, Positions, scope_text
 from .._ir import dtypes
 from .._ir.avals import ShapedArray, shaped
@@ -243,6 +244,12 @@ class Counter:
         self.value = 0
 
 
+@functools.cache
+def _file_name(file: str, left_out: str | None) -> str:
+    """The name of a source file in locations, without what matches the pattern `left_out`."""
+    return file if left_out is None else re.sub(left_out, "", file)
+
+
 class Function:
     """The body of a function, or of a region inside a function.
 
@@ -325,7 +332,8 @@ class Function:
         if self.source is not None:
             # The cache of positions serves all lines of the module: reading those of a code object takes long.
             line, column = self.source.place(self.module.positions)
-            location += f"({quoted(self.source.file)}:{line}:{column})"
+            file = _file_name(self.source.file, config.current().hlo_source_file_canonicalization_regex)
+            location += f"({quoted(file)}:{line}:{column})"
         location = f"loc({location})"
         # Several lines may come from one equation, and all get its location.
         self.lines[self.located :] = [f"{line} {location}" for line in self.lines[self.located :]]

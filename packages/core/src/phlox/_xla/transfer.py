@@ -24,6 +24,7 @@ from .sharding import Sharding, one_device_in, single_device
 _COPY = native.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _SHARE = native.HostBufferSemantics.ZERO_COPY
 _ALWAYS_COPY = native.ArrayCopySemantics.ALWAYS_COPY
+_HAS_DLPACK_VERSIONS = hasattr(native, "dlpack_version")  # from jaxlib 0.12
 _HAS_DIRECT_READ = hasattr(native.ArrayImpl, "_to_np_array_did_copy")  # from jaxlib 0.11
 # Until 0.10 the handler looks for a method that only jax adds to jaxlib's arrays, unless it is told not to check.
 _CHECKS = "_skip_checks" in str(getattr(native.array_result_handler, "__nb_signature__", ""))  # until 0.10
@@ -266,11 +267,16 @@ def dlpack_device(sharding: Sharding) -> tuple[int, int]:
     return _DLPACK_DEVICE[device.platform], 0 if device.platform == "cpu" else device.local_hardware_id
 
 
-def to_dlpack(buf: Any) -> Any:
-    """A DLPack capsule of the buffer."""
+def to_dlpack(buf: Any, max_version: tuple[int, int] | None, is_copy: bool) -> Any:
+    """A DLPack capsule of the buffer, of at most this version; None stands for the version before 1.0."""
+    if max_version is not None and max_version < (0, 5):
+        raise BufferError(f"DLPack before 0.5 is not written: max_version is {max_version}")
     # Consumers get a pointer, and may read it before the program that computes the values has ended.
     buf.block_until_ready()
-    return native.buffer_to_dlpack_managed_tensor(buf, None)
+    if not _HAS_DLPACK_VERSIONS:
+        return native.buffer_to_dlpack_managed_tensor(buf, None)
+    # Since 1.0 the capsule says that the memory must not be written to.
+    return native.buffer_to_dlpack_managed_tensor(buf, None, max_version, is_copy)
 
 
 def from_dlpack(capsule: Any, device: Device) -> tuple[Any, ShapedArray]:

@@ -13,7 +13,6 @@ from .._base.errors import ArgumentError, OptionError, ShardingAssertionError, S
 from .._base.pytree import flatten
 from .._base.wrapping import wraps
 from .._ir.jaxpr import ClosedJaxpr, hoist_consts
-from .._ir.primitive import current_trace
 from .._ir.sharding_types import entries_of
 from .._operands.checks import check, check_one
 from .._ops.control import barrier
@@ -231,7 +230,7 @@ def _constrained(x: Any, leaf_sharding: Any) -> Any:
     if isinstance(sharding, NamedSharding):
         return _over_auto_axes(x, sharding)
     x = check_one("with_sharding_constraint", x)
-    return x if current_trace.get() is not None else device_put(x, sharding)
+    return device_put(x, sharding)
 
 
 def _over_auto_axes(x: Any, sharding: NamedSharding) -> Any:

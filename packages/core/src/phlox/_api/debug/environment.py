@@ -37,7 +37,10 @@ def print_environment_info(return_string: bool = False) -> str | None:
     import subprocess
 
     there = devices.devices()
-    lines = [
+    # jax itself, or phlox under its name
+    jax = sys.modules.get("jax")
+    lines = [] if jax is None else [f"jax:    {getattr(jax, '__version__', 'unknown')}"]
+    lines += [
         f"phlox:  {version_of('phlox')}",
         f"jaxlib: {version_of('jaxlib')}",
         f"numpy:  {np.__version__}",

@@ -10,6 +10,7 @@ from ..._base import pytree
 from ..._base.errors import DerivativeError, PhloxError, TreeError
 from ..._base.partial import Partial
 from ..._base.pytree import PyTreeDef, flatten
+from ..._base.source import within
 from ..._base.wrapping import wraps
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
@@ -25,7 +26,7 @@ from ..jit.bodies import Staged, operands_of
 from ..jit.programs import as_struct
 from ..jit.user_functions import user_call
 from .custom import custom_vjp
-from .differentiate import refuse_reduce_axes
+from .differentiate import TRANSPOSE, refuse_reduce_axes
 
 
 @user_call
@@ -254,7 +255,8 @@ def _transposed(program: Staged, tree: PyTreeDef, avals: list[ShapedArray], cons
             )
     linear = [Linear(a) for a in avals]
     try:
-        in_cotangents = backward_pass(program.closed.jaxpr, [], [*consts, *linear], out_cotangents)
+        with within(TRANSPOSE):
+            in_cotangents = backward_pass(program.closed.jaxpr, [], [*consts, *linear], out_cotangents)
     # A `Linear` has a type and no value. Rules that are linear in it never ask for one.
     except (TypeError, AttributeError) as error:  # a rule got a `Linear` placeholder where it needs a value
         if isinstance(error, PhloxError) and not isinstance(getattr(error, "value", None), Linear):

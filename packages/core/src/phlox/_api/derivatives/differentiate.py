@@ -31,7 +31,7 @@ from ..jit.user_functions import FlatFunction, check_returned, user_call
 from .saved_arguments import NotNeeded, NotSaveable, leaf_flags, mirrored, saved_leaves
 
 # Wrapped around the names of scopes: profiles then show ``transpose(jvp(layer))``, as those of JAX do.
-_JVP, _TRANSPOSE = Wrapper("jvp"), Wrapper("transpose")
+_JVP, TRANSPOSE = Wrapper("jvp"), Wrapper("transpose")
 
 
 def _in_jvp_scope(flat: FlatFunction) -> Callable[..., list[Any]]:
@@ -443,7 +443,7 @@ class Pullback:
             Linear(v.aval) if is_needed else Unwanted(v.aval)
             for is_needed, v in zip(only(mask, varying), self.jaxpr.invars, strict=True)
         ]
-        with within(_TRANSPOSE):
+        with within(TRANSPOSE):
             in_cotangents = iter(self._backward(args, present))
         # Integers get a zero of float0 in their place, others a zero of their type.
         pairs = zip(self.in_avals, varying, strict=True)

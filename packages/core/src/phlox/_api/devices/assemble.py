@@ -18,7 +18,7 @@ from ..._xla.devices import Device, process_count
 from ..._xla.mesh import Mesh
 from ..._xla.partition_spec import PartitionSpec
 from ..._xla.placement import aval_of, placement_for
-from ..._xla.sharding import NamedSharding, Sharding, single_device
+from ..._xla.sharding import NamedSharding, Sharding, one_device_in
 from .meshes import named
 from .transfers import device_put
 
@@ -118,7 +118,7 @@ def make_array_from_callback(
         parts = [data_callback(where[d]) for d in devices]
     aval = _types(function, parts, dtype)
     _check_shapes(function, whole, sharding, parts)
-    placed = [device_put(x, d) for x, d in zip(parts, devices, strict=True)]
+    placed = [device_put(x, one_device_in(d, sharding.kind)) for x, d in zip(parts, devices, strict=True)]
     return _assemble(whole, sharding, placed, aval.dtype)
 
 
@@ -227,14 +227,14 @@ def _from_local(function: str, data: Any, sharding: Sharding, shape: tuple[int, 
             # process.
             at = at if size == n else mine[axis].index(at)
             index.append(slice(at * each[axis], (at + 1) * each[axis]))
-        parts.append(_on(device, np.asarray(data)[tuple(index)]))
+        parts.append(_on(one_device_in(device, sharding.kind), np.asarray(data)[tuple(index)]))
     return _assemble(whole, sharding, parts, parts[0].dtype)
 
 
-def _on(device: Device, data: np.ndarray) -> Array:
+def _on(sharding: Sharding, data: np.ndarray) -> Array:
     aval = typeof(data)
     # `typeof` gives the dtype that an array has under the flags: without `enable_x64`, float64 data become float32.
-    return put(data.astype(aval.dtype), aval, single_device(device), committed=True)
+    return put(data.astype(aval.dtype), aval, sharding, committed=True)
 
 
 def _over(devices: Sequence[Device]) -> NamedSharding:

@@ -52,9 +52,9 @@ def _sharding_in(space: Space, x: Any) -> Sharding | None:
     return here.with_memory_kind(default if space is Space.Device else "pinned_host")
 
 
-def _put(x: Any, sharding: Sharding | None, fresh: bool, share: bool) -> Any:
+def _put(x: Any, sharding: Sharding | None, fresh: bool, share: bool, binds: bool = True) -> Any:
     if isinstance(x, Tracer):
-        return copy(x) if sharding is None else _put_tracer(x, sharding)
+        return copy(x) if sharding is None else _put_tracer(x, sharding, binds)
     if type(x) is ArrayImpl:
         there = x if sharding is None else move(x, sharding)
         # `fresh` promises memory of its own, and a move to the same place copies nothing.
@@ -72,13 +72,16 @@ def _put(x: Any, sharding: Sharding | None, fresh: bool, share: bool) -> Any:
     return put(as_numpy(x, aval.dtype), aval, place, committed=sharding is not None, share=share)
 
 
-def _put_tracer(x: Tracer, sharding: Sharding) -> Any:
+def _put_tracer(x: Tracer, sharding: Sharding, binds: bool) -> Any:
+    """A traced value with this sharding. Unless it `binds`, as a `Device` does not, a program may run elsewhere."""
     if not sharding.is_unreduced and sharding_behind(x) is not None:
         return transfer.bind(x, target=sharding, source=None)
     # As in JAX, an argument that `in_shardings` puts into host memory has a type of the device's.
     if sharding.kind is None and (x.aval.memory_space is not Space.Device or default_backend() != "cpu"):
         x = to_memory(x, memory_kind=None)
-    return apply_sharding(x, sharding)
+    if binds:
+        return apply_sharding(x, sharding)
+    return x if sharding.kind is None else to_memory(x, memory_kind=sharding.kind)
 
 
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
@@ -122,8 +125,11 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     # One place for all leaves is the common case, and needs no tree.
     if device is None or type(device) is Device or isinstance(device, Sharding):
         shardings = [_sharding(device)] * len(leaves)
+        binds = [type(device) is not Device] * len(leaves)
     else:
-        shardings = [_sharding(d, leaf) for d, leaf in zip(spread("device", device), leaves, strict=True)]
+        devices = spread("device", device)
+        shardings = [_sharding(d, leaf) for d, leaf in zip(devices, leaves, strict=True)]
+        binds = [not isinstance(d, Device | Space) for d in devices]
     donated, shared = spread("donate", donate), spread("may_alias", may_alias)
     if any(d and a for d, a in zip(donated, shared, strict=True)):
         raise OptionError("device_put: may_alias and donate cannot be True at the same time.", instead="one of them")
@@ -132,7 +138,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     share = [bool(a) for a in shared]
     # The transfer guard lets explicit transfers pass.
     with explicit():
-        return tree.unflatten([_put(*each) for each in zip(leaves, shardings, fresh, share, strict=True)])
+        return tree.unflatten([_put(*each) for each in zip(leaves, shardings, fresh, share, binds, strict=True)])
 
 
 def device_get(x: Any) -> Any:
@@ -238,4 +244,4 @@ def placed(x: Any, device: Any) -> Any:
     where = place(device)
     if where is None:
         return x
-    return move(x, where) if type(x) is ArrayImpl else device_put(x, where)
+    return move(x, where) if type(x) is ArrayImpl else device_put(x, device)

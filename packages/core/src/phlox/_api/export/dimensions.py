@@ -12,7 +12,7 @@ from typing import Any
 from ..._base import pytree
 from ..._base.errors import ArgumentError, OptionError
 from ..._ir.bounds import bounds
-from ..._ir.dimensions import SymbolicDim, SymbolicScope, is_symbolic, quotient
+from ..._ir.dimensions import Operation, SymbolicDim, SymbolicScope, is_symbolic, operation, quotient
 from ..._ops.structure import dimension as dimension  # lets programs compute with dimensions
 from ..._trace.trace import typeof
 from ..jit.programs import ShapeDtypeStruct
@@ -150,20 +150,23 @@ def _equate(scope: SymbolicScope, left: Any, right: Any, text: str) -> None:
     if left == right:
         return
     terms = left.terms if isinstance(left, SymbolicDim) else {}
-    # A single product with factor 1, so that it can be replaced wherever it occurs.
-    if list(terms.values()) != [1]:
+    # A single product, so that it can be replaced wherever its multiples occur.
+    if len(terms) != 1:
         raise OptionError(
             f"the constraint {text!r} must have a product of names and operations on the left of '=='",
             instead="other sides of the equation, such as 'a == b + 3'",
         )
-    (product,) = terms
+    ((product, factor),) = terms.items()
     # It would be replaced again and again.
     if isinstance(right, SymbolicDim) and any(quotient(term, product) is not None for term in right.terms):
         raise OptionError(
             f"the constraint {text!r} replaces {left} by {right}, which contains it again",
             instead="a new name for the length on the left",
         )
-    scope.equal[product] = right
+    scope.equal[product] = factor, right
+    match product:
+        case ((Operation("mod", (x, int(y))), 1),) if factor == 1 and right == 0:
+            _equate(scope, y * operation("floordiv", x, y), x, text)
 
 
 # The class is in a lower layer, which cannot parse text.

@@ -28,6 +28,7 @@ from ..._xla.bindings import parse
 from ..._xla.embed import targets
 from ..._xla.host_values import as_array
 from ..._xla.mesh import Mesh
+from ..._xla.platforms import platform_name
 from ..._xla.program import lower
 from ..._xla.sharding import NamedSharding
 from ..derivatives.custom import custom_vjp
@@ -322,12 +323,7 @@ def default_export_platform() -> str:
     >>> default_export_platform()
     'cpu'
     """
-    return _canonical(devices.default_backend())
-
-
-def _canonical(platform: str) -> str:
-    # XLA's client for CUDA calls its platform "gpu".
-    return {"gpu": "cuda"}.get(platform, platform)
+    return platform_name(devices.default_backend())
 
 
 def export(
@@ -366,7 +362,7 @@ def export(
         )
     if _override_lowering_rules is not None:
         raise UnsupportedError("export: _override_lowering_rules", instead="primitives with the lower rules you want")
-    targets = (default_export_platform(),) if platforms is None else tuple(map(_canonical, platforms))
+    targets = (default_export_platform(),) if platforms is None else tuple(map(platform_name, platforms))
     if not targets:
         raise OptionError("export: platforms is empty", instead="('cpu',)")
 

@@ -23,6 +23,7 @@ from ..._ops.control.call import call, jit_p
 from ..._ops.control.exported import check_argument
 from ..._ops.control.padded_call import call_padded
 from ..._ops.random.generators import Impl
+from ..._ops.spmd.reshard import mesh_cast, transfer
 from ..._trace.trace import typeof
 from ..._xla.array import physical, put
 from ..._xla.host_values import as_array
@@ -153,8 +154,8 @@ class PolymorphicProgram:
             return
         for fact in scope.not_negative:
             self._check_not_negative(evaluated(fact, values), f"{_CONSTRAINT} {fact} >= 0", origins)
-        for term, right in scope.equal.items():
-            left = SymbolicDim({term: 1}, scope)
+        for term, (factor, right) in scope.equal.items():
+            left = SymbolicDim({term: factor}, scope)
             # A name that equals something else occurs in no type, and has no value.
             if names_in(left) <= set(values) and evaluated(left, values) != evaluated(right, values):
                 raise self._refused(f"{_CONSTRAINT} {left} == {right}", origins)
@@ -221,6 +222,8 @@ def for_other_processes(closed: ClosedJaxpr, function: str) -> ClosedJaxpr:
 
     def equation(eqn: JaxprEqn) -> JaxprEqn:
         params = eqn.params
+        if eqn.primitive is transfer:  # to a device of this process
+            return JaxprEqn(eqn.invars, eqn.outvars, mesh_cast, {"axes": ()}, eqn.source_info)
         # The operation holds the program of its function under this parameter.
         if eqn.primitive.program is not None and eqn.primitive is not jit_p:
             inner = params[eqn.primitive.program]

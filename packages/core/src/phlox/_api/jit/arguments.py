@@ -173,13 +173,15 @@ def leaf_names(
     """
     signature = signature_of(fun)
     positional: list[str] = []
-    variadic = None
+    variadic = keywords = None
     if signature is not None:
         for p in signature.parameters.values():
             if p.kind in _POSITIONAL:
                 positional.append(p.name)
             elif p.kind is p.VAR_POSITIONAL:
                 variadic = p.name
+            elif p.kind is p.VAR_KEYWORD:
+                keywords = p.name
     names: list[str] = []
     numbers = (i for i in itertools.count() if i not in absent)
     for i, arg in zip(numbers, args, strict=False):
@@ -192,9 +194,10 @@ def leaf_names(
         names += [head + pytree.keystr(path) for path in pytree.named_paths(pytree.tree_structure(arg), arg)]
     # In the order of the leaves: a dict is flattened by its sorted keys.
     for name in sorted(kwargs):
-        names += [
-            name + pytree.keystr(path) for path in pytree.named_paths(pytree.tree_structure(kwargs[name]), kwargs[name])
-        ]
+        is_parameter = signature is not None and name in signature.parameters
+        head = name if is_parameter or keywords is None else f"{keywords}[{name!r}]"
+        paths = pytree.named_paths(pytree.tree_structure(kwargs[name]), kwargs[name])
+        names += [head + pytree.keystr(path) for path in paths]
     return names
 
 

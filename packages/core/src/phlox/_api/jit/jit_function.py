@@ -412,14 +412,15 @@ class JitFunction:
             program = lowered.lowering.compile_for_calls(options.compiler_options, options.compile_effort)
         return lowered.entry(program)
 
-    def _lower(self, call: BoundCall, placed: BoundCall | None = None) -> LoweredCall:
+    def _lower(self, call: BoundCall, placed: BoundCall | None = None, platform: str | None = None) -> LoweredCall:
         """The call traced, and lowered for the keys of `placed`, the same call with other keys."""
         # Calling a user's function with the same PRNG keys again repeats its result, and is no second use of the keys
         # under `debug_key_reuse`. A second draw by one of phlox's own functions is one.
         traced = self._cached_trace(call)
         if call.refs:
             call.check_refs(traced.refs)
-        return lower_call(placed or call, traced, self._options, self._donated(call), repeatable=not self._is_ours)
+        donated, repeatable = self._donated(call), not self._is_ours
+        return lower_call(placed or call, traced, self._options, donated, repeatable, platform)
 
     # -- inside another transformation
 
@@ -505,11 +506,13 @@ class JitFunction:
         bound, out_shardings = self._placed(call).without_values(), self._options.out_shardings
         signature = stages.Signature(bound, self._donated(call), traced.out_tree, traced.out_avals, out_shardings)
         described = [x.sharding if isinstance(x, ShapeDtypeStruct) else None for x in call.leaves]
-        return stages.Traced(signature, traced.closed, traced.consts, lambda: self._as_lowered(call), described)
+        return stages.Traced(
+            signature, traced.closed, traced.consts, functools.partial(self._as_lowered, call), described
+        )
 
-    def _as_lowered(self, call: BoundCall) -> stages.Lowered:
+    def _as_lowered(self, call: BoundCall, platform: str | None = None) -> stages.Lowered:
         placed = self._placed(call)
-        lowered, stages = self._lower(call, placed), _stages()
+        lowered, stages = self._lower(call, placed, platform), _stages()
         traced, num_consts = lowered.traced, len(lowered.consts)
         out_avals, out_shardings = traced.out_avals, self._options.out_shardings
         signature = stages.Signature(

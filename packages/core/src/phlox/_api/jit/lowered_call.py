@@ -65,9 +65,14 @@ class LoweredCall(NamedTuple):
 
 
 def lower_call(
-    call: BoundCall, traced: FunctionTrace, options: Options, donated: frozenset[int], repeatable: bool
+    call: BoundCall,
+    traced: FunctionTrace,
+    options: Options,
+    donated: frozenset[int],
+    repeatable: bool,
+    platform: str | None = None,
 ) -> LoweredCall:
-    """The traced call, lowered.
+    """The traced call, lowered for the platform of its arguments or, to be read only, for another `platform`.
 
     Uncommitted scalars among the closed-over arrays become literals of the program, the others its first arguments.
     """
@@ -106,6 +111,7 @@ def lower_call(
         out_shardings=outs,
         repeatable=repeatable,
         num_consts=len(used_consts),
+        platform=platform,
     )
     # A NumPy integer keeps its dtype and a Python float is none: only leaves that are Python ints can be too large.
     integer_dtypes = {i: dtype for i, dtype in traced.integer_dtypes.items() if keys[i] is int}

@@ -32,6 +32,7 @@ from ..._xla.host_values import as_array
 from ..._xla.layout import Format, Layout
 from ..._xla.moves import move
 from ..._xla.placement import Placed, Placement, is_committed, sharding_of
+from ..._xla.platforms import platform_name
 from ..._xla.program import Lowering, Program, explain_failure, has_sharding
 from .bound_call import BoundCall
 from .entry import NUMBERS, Entry
@@ -213,7 +214,7 @@ class Traced(Stage):
         call: Signature,
         closed: ClosedJaxpr,
         consts: list[Any],
-        lower: Callable[[], Lowered],
+        lower: Callable[..., Lowered],
         described: Sequence[Any],
     ):
         super().__init__(call)
@@ -253,7 +254,7 @@ class Traced(Stage):
 
         Args:
           lowering_platforms: platforms, such as ``("cuda",)``, which this process may lack; None for the platform of
-            the arguments.
+            the arguments. The text is for that of the arguments if it is among them, else for the first one.
 
         Returns:
           A `Lowered`.
@@ -262,8 +263,12 @@ class Traced(Stage):
         'Lowered'
         """
         lowered = self._lower()
-        if lowering_platforms is not None:
-            lowered.platforms = tuple(lowering_platforms)
+        if lowering_platforms is None:
+            return lowered
+        platforms = tuple(map(platform_name, lowering_platforms))
+        if platforms and lowered._platform not in platforms:
+            lowered = self._lower(platform=platforms[0])
+        lowered.platforms = platforms
         return lowered
 
 
@@ -280,12 +285,18 @@ class Lowered(Stage):
         self._options = options
         self.platforms: tuple[str, ...] | None = None
 
+    @property
+    def _platform(self) -> str:
+        """The platform of the arguments."""
+        return platform_name(self._lowering.assignment.devices[0].platform)
+
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module as text.
 
         Args:
           dialect: ``"stablehlo"``, which is exactly what the compiler gets, or ``"hlo"``; None for the first.
-          debug_info: add to each operation its scopes (`named_scope`) and the user's source line.
+          debug_info: add to each operation its scopes (`named_scope`) and the user's source line, and to each argument
+            its name.
 
         Returns:
           A string.
@@ -297,13 +308,20 @@ class Lowered(Stage):
         True
         """
         # The text for the compiler's cache has no locations, or moving a line of the user's would compile all anew.
-        text = self._lowering.located()[0] if debug_info else self._lowering.text
+        text = self._located() if debug_info else self._lowering.text
         return inspection.hlo_text(text, metadata=debug_info) if _dialect(dialect) == "hlo" else text
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The module as an object of the compiler: of MLIR for ``"stablehlo"``, an XLA computation for ``"hlo"``."""
         make = inspection.computation if _dialect(dialect) == "hlo" else parse
-        return make(self._lowering.text)
+        return make(self._located())
+
+    def _located(self) -> str:
+        """The module as text with locations."""
+        call, names = self._call, self._call.names()
+        # Closed-over arrays and references have no names. They come before and after the arguments of the call.
+        used = [names[i] if i < len(names) else None for i in call.used_indices]
+        return self._lowering.located(names=[*[None] * call.num_consts, *used])[0]
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimates for the program before it is optimised: flops, bytes accessed …"""
@@ -346,10 +364,9 @@ class Lowered(Stage):
                 "compile: device_assignment other than the devices that the function was lowered for",
                 instead="lower with arguments (or ShapeDtypeStructs with shardings) that lie on these devices",
             )
-        if self.platforms is not None and devices[0].platform not in self.platforms:
+        if self.platforms is not None and self._platform not in self.platforms:
             raise DeviceError(
-                f"a function that was lowered for {', '.join(self.platforms)} cannot be compiled for "
-                f"{devices[0].platform}",
+                f"a function that was lowered for {', '.join(self.platforms)} cannot be compiled for {self._platform}",
                 instead="lower() without lowering_platforms",
             )
         # Options of this call come last, and so override those of `jit`.

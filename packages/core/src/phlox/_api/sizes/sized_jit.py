@@ -49,7 +49,8 @@ class SizedJit(SizedFunction):
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """The function traced for the size of these arguments. It is lowered as the program of a bucket."""
         traced: stages.Traced = self.exact.trace(*args, **kwargs)
-        traced._lower = lambda: self.lower(*args, **kwargs)
+        # Programs of buckets are lowered for the platform of this process, whichever is requested.
+        traced._lower = lambda platform=None: self.lower(*args, **kwargs)
         return traced
 
     def _bound(self, args: Any, kwargs: Any) -> BoundCall:

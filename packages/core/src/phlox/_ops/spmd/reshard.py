@@ -30,7 +30,15 @@ from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, reduct
 from ..._xla.placement import aval_of, placement_for
 from ..._xla.platforms import platform_of
 from ..._xla.program import spec_text
-from ..._xla.sharding import NamedSharding, Sharding, sharding_of_result, spec_of, type_with_sharding
+from ..._xla.sharding import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    sharding_of_result,
+    single_device,
+    spec_of,
+    type_with_sharding,
+)
 from ..._xla.text import Function, Value, quoted
 from ..structure.shape import structural
 
@@ -276,7 +284,9 @@ layout_constraint = structural(
 
 
 def apply_sharding(x: Any, sharding: Sharding | None) -> Any:
-    """`x`, a value of a trace, with `sharding`; a sharding that names no mesh only has a kind of memory there."""
+    """`x`, a value of a trace, with `sharding`, whose devices are then those of the program."""
     if isinstance(sharding, NamedSharding):
         x = reshard_p.bind(x, mesh=sharding.mesh, spec=sharding.spec)
+    elif isinstance(sharding, SingleDeviceSharding):
+        x = transfer.bind(x, target=single_device(sharding.devices[0]), source=None)
     return x if sharding is None or sharding.kind is None else to_memory(x, memory_kind=sharding.kind)

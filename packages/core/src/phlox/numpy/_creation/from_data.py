@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._api.devices.out_sharding import OutSharding, lay_out
-from ..._api.devices.transfers import placed
+from ..._api.devices.transfers import place, placed
 from ..._api.jit.jit import jit
 from ..._base import pytree
 from ..._base.beside_jax import is_tracer_of_jax
@@ -331,13 +331,15 @@ def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = No
 
     Raises:
       ArgumentError: the object does not support DLPack, or is in memory that the CPU cannot read, or `copy` is False
-        and the memory is not aligned.
+        and the memory is not aligned or on another device.
 
     >>> from_dlpack(np.arange(3.0, dtype=np.float32))
     Array([0., 1., 2.], dtype=float32)
     """
     if isinstance(external_array, Array):
-        return external_array
+        if copy is False and device is not None:
+            _refuse_move(external_array.sharding, device)
+        return array(external_array, external_array.dtype, copy=bool(copy), device=device)
     if not hasattr(external_array, "__dlpack_device__"):
         raise ArgumentError(
             f"from_dlpack: {external_array!r:.60} of type {type(external_array).__name__} offers no DLPack",
@@ -348,9 +350,11 @@ def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = No
     if kind not in (1, 3):
         raise ArgumentError(f"from_dlpack: memory of DLPack device type {kind} cannot be read by the CPU backend")
     source = local_devices(backend="cpu")[0]
+    if copy is False and device is not None:
+        _refuse_move(single_device(source), device)
     # NumPy refuses to export arrays that are not writeable.
     if isinstance(external_array, np.ndarray) and not external_array.flags.writeable:
-        return asarray(external_array)
+        return asarray(external_array, device=device)
     capsule = external_array.__dlpack__()
     buf, aval = transfer.from_dlpack(capsule, source)
     if copy is False and aval.size and not _shares_memory(buf, external_array):
@@ -363,9 +367,18 @@ def from_dlpack(external_array: Any, /, *, device: Device | Sharding | None = No
         buf = transfer.copy(buf, aval, single_device(source))
     # A buffer of 64 bits outside of 64-bit mode
     if dtypes.canonical(aval.dtype) != aval.dtype:
-        return asarray(transfer.buffer_to_numpy(buf, aval, single_device(source)))
+        return asarray(transfer.buffer_to_numpy(buf, aval, single_device(source)), device=device)
     out = wrap(buf, aval, placement_for(aval, single_device(source), False))
     return placed(out, device)
+
+
+def _refuse_move(sharding: Sharding, device: Any) -> None:
+    """Raises `ArgumentError` unless arrays with this sharding are on the `device` of ``from_dlpack(copy=False)``."""
+    if sharding != place(device):
+        raise ArgumentError(
+            f"from_dlpack: copy=False, and device={device} requires a copy, as the array is on {sharding}",
+            instead="copy=None",
+        )
 
 
 def _shares_memory(buf: Any, external_array: Any) -> bool:

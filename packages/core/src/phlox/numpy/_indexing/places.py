@@ -7,6 +7,7 @@ The number of positions depends on values, but shapes in a compiled program are 
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
-from ..._ir.dimensions import value_of
+from ..._ir.dimensions import max_dim, value_of
 from ..._operands.checks import canonical_axis, check, check_one, integer, refuse_out, type_of
 from ..._operands.index_bounds import PUT, WRITE, check_positions
 from ..._operands.promotion import to_dtype
@@ -88,8 +89,8 @@ def nonzero(
     out = []
     for i, (n, fill) in enumerate(zip(shape, fills, strict=True)):
         # Axes without elements must not divide by 0.
-        below = int(np.prod(shape[i + 1 :], dtype=int))
-        indices = select_elements(missing, fill, remainder(flat // max(below, 1), max(n, 1)))
+        below = value_of(max_dim(math.prod(shape[i + 1 :]), 1))
+        indices = select_elements(missing, fill, remainder(flat // below, value_of(max_dim(n, 1))))
         out.append(to_dtype(indices, type_of(indices).dtype))  # no weak type, of floats either
     return tuple(out)
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..._api.devices.out_sharding import OutSharding
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
-from ..._base.errors import OptionError, ShapeError
+from ..._base.errors import InconclusiveDimensionOperation, OptionError, ShapeError
 from ..._base.source import warn
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
@@ -104,6 +104,11 @@ def _fill_in(function: str, new: tuple[int, ...], old: tuple[int, ...]) -> tuple
         # Beside a length of 0 every length would fit for -1. The error below says so, as NumPy's does.
         if rest != 0 and total % rest == 0:
             return tuple(total // rest if n == -1 else n for n in new)
+        if is_symbolic(total) or is_symbolic(rest):
+            raise InconclusiveDimensionOperation(
+                f"{function}: Cannot divide evenly the sizes of shapes {old} and {new}: {total} elements by {rest}",
+                instead=f"a constraint of symbolic_shape, such as 'mod({total}, {rest}) == 0'",
+            )
     if any(n == -1 or (not is_symbolic(n) and n < 0) for n in new) or math.prod(new) != math.prod(old):
         raise ShapeError(
             f"{function}: cannot make shape {new} of an array of shape {old} with {math.prod(old)} elements",
