@@ -73,6 +73,9 @@ PROGRAMS = {
         lambda c, a: (c * a, c + a), x, rows(m, x), unroll=0, reverse=True
     ),
     "fori_loop, unrolled in whole": lambda m, x: m.lax.fori_loop(0, 3, lambda i, c: c * x + i, x, unroll=0),
+    "fori_loop, bounds of a wider dtype": lambda m, x: m.lax.fori_loop(
+        np.int32(0), np.int32(4), lambda i, c: (c[0] + i, c[1] * x), (np.int8(1), x)
+    ),
     "fori_loop, unrolled": lambda m, x: m.lax.fori_loop(1, 6, lambda i, c: c * x / i, x, unroll=2),
     "scan": lambda m, x: m.lax.scan(lambda c, a: (c * m.numpy.cos(a) + x.sum(), m.numpy.sin(c) * a), x * 2, rows(m, x)),
     "scan backwards": lambda m, x: m.lax.scan(
@@ -111,6 +114,9 @@ FORWARD = {
     "while_loop, until exact": newton,
     "while_loop, not once": lambda m, x: m.lax.while_loop(lambda c: c.sum() > 100, lambda c: c * 2, x),
     "fori_loop, traced bound": lambda m, x: m.lax.fori_loop(0, m.numpy.int32(x.sum()), lambda i, c: c * x + i, x),
+    "fori_loop, traced bound, not unrolled": lambda m, x: m.lax.fori_loop(
+        0, m.numpy.int32(x.sum()), lambda i, c: c * x + i, x, unroll=1
+    ),
 }
 
 
@@ -291,7 +297,7 @@ LOOPS = {
     "scan of a tuple": lambda m, start, new: m.lax.scan(lambda c, _: ((c[0] + 1, new), c), (1, start), None, length=2),
     "while_loop": lambda m, start, new: m.lax.while_loop(lambda c: False, lambda c: new, start),
     "jit": lambda m, start, new: m.jit(lambda c: m.lax.fori_loop(0, 1, lambda i, c: new, c))(start),
-    "vmap": lambda m, start, new: m.vmap(lambda x: (m.lax.fori_loop(0, 1, lambda i, c: new, start), x))(np.ones(2)),
+    "vmap": lambda m, start, new: m.vmap(lambda x: (m.lax.fori_loop(0, 1, lambda i, c: new, start), x))(m.numpy.ones(2)),
     "checkify": lambda m, start, new: m.experimental.checkify.checkify(
         lambda: m.lax.fori_loop(0, 1, lambda i, c: new, start)
     )()[1],

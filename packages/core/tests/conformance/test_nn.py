@@ -461,3 +461,12 @@ def test_sums_of_exponentials_beyond_float16():
     for function in (nn.softmax, nn.log_softmax, nn.logsumexp, nn.logmeanexp):
         assert function(x[:3]).dtype == x.dtype
     assert [part.dtype for part in nn.logsumexp(x[:3], return_sign=True)] == [x.dtype] * 2
+
+
+def test_the_logarithm_of_the_modulus_of_a_complex_sum_is_real():
+    x = np.array([1 + 2j, -3 - 1j], np.complex64)
+    modulus, phase = phlox.nn.logsumexp(x, return_sign=True)
+    total = np.exp(x).sum()
+    assert (modulus.dtype, phase.dtype) == (np.float32, np.complex64)
+    np.testing.assert_allclose(modulus, np.log(abs(total)), rtol=1e-5)
+    np.testing.assert_allclose(phase, total / abs(total), rtol=1e-5)

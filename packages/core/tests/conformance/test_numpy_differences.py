@@ -7,7 +7,7 @@ import phlox
 from conformance.harness import A, S, batches, call, gradients, row, values, wide
 
 SAMPLES = [
-    row("numpy.diff", call(A(4)), call(A(2, 5), 2, 0), call(A(2, 3), n=2), call(A(3), prepend=A(), append=A(2)),
+    row("numpy.diff", call(A(4)), call(A(), n=0), call(A(2, 5), 2, 0), call(A(2, 3), n=2), call(A(3), prepend=A(), append=A(2)),
         call(A(2, 3), axis=0, append=A(1, 3)), call(A()), call(A(3), -1), call(A(3), 0), call(A(2), 3), call(A(0))),
     row("numpy.ediff1d", call(A(4)), call(A(2, 2), to_begin=A(2)), call(A(3), A(), A(2, 2)), call(A(1)),
         dtypes=[d for d in judge.ALL if d != "bool"]),

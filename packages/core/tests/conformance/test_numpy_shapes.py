@@ -61,7 +61,7 @@ PARTS = [
     row("numpy.repeat", call(A(3), 2), call(A(2, 3), 2, axis=1), call(A(2, 3), 0, 0), call(A(2, 3), (1, 2, 0), -1),
         call(A(2), 3, axis=1), call(A(), 3), call(A(3), np.array([1, 0, 2])), call(A(2, 3), np.array([2, 1]), axis=0),
         call(A(4), repeats=np.array([2])), call(A(3), I(3, low=0), total_repeat_length=5), call(A(3), (1, 2)),
-        call(A(4), repeats=[2])),
+        call(A(4), repeats=[2]), call(A(3), True)),
     row("numpy.tile", call(A(3), 2), call(A(2, 3), (2, 1)), call(A(2), (2, 1, 2)), call(A(2, 3, 1), 2),
         call(A(), (2, 2)), call(A(2), ())),
     row("numpy.diag", call(A(3)), call(A(3, 3)), call(A(2), 1), call(A(2), k=-2), call(A(3, 4), 1), call(A(3, 2), -1),

@@ -197,6 +197,7 @@ SETS = [
     *rows("numpy", "unique_all unique_counts unique_inverse unique_values", call(A(2, 3, low=0, high=2, whole=True)),
         jit=False, vmap=False, grad=False),
     *rows("numpy", "unique_all unique_counts unique_inverse unique_values", call(MANY, size=6, fill_value=4),
+        call(MANY, size=-1),
         grad=False),
     row("numpy.isin", *[call(A(2, 3, whole=True), A(4, dtype="other", whole=True), method=m) for m in ("auto", "sort",
         "binary_search", "compare_all", "guess")], call(A(3), A(0)), call(S(1), A(3), invert=True), grad=False),

@@ -237,8 +237,8 @@ def fori_loop(
         `lower`, the result is `init_val`.
       body_fun: function ``(i, val)`` of the index, a scalar, and the loop state; it returns the next state.
       init_val: initial loop state, a pytree of arrays; it keeps its structure, shapes and dtypes.
-      unroll: number of iterations in each step of the compiled loop; True or 0 unrolls the whole loop, None means 1. A
-        value other than None requires bounds that are known while tracing.
+      unroll: number of iterations in each step of the compiled loop; True or 0 unrolls the whole loop, None means 1.
+        More than 1 requires bounds that are known while tracing.
       checkpoints: number of loop states that reverse mode stores, as in `scan` or `while_loop`. (JAX does not have it.)
       progress: name under which the running program says on stderr how far the loop is. (JAX does not have it.)
 
@@ -250,7 +250,7 @@ def fori_loop(
       TreeError: `body_fun` changes the structure of the loop state.
       ShapeError: `body_fun` changes a shape.
       DtypeError: the bounds are not real scalars of one dtype, or `body_fun` changes a dtype.
-      OptionError: `unroll` is negative, or is given with bounds that are traced; `checkpoints` is less than 2.
+      OptionError: `unroll` is negative, or is more than 1 with bounds that are traced; `checkpoints` is less than 2.
 
     >>> fori_loop(0, 5, lambda i, total: total + i, 0)
     Array(10, dtype=int32, weak_type=True)
@@ -275,15 +275,14 @@ def fori_loop(
     # unrolled.
     ends = _known_integers(lower, upper)
     if ends is not None:
-        first = to_dtype(lower, dtype, weak) if dtypes.kind(dtype) in "iu" else np.int32(ends[0])
         length = max(0, ends[1] - ends[0])
         # A variable, as the step does not keep the body alive.
         reported = reporting_body("fori_loop", body_fun, progress, length, ends[0])
         step = wrapped_once(_indexed_step, reported)
         named = LoopBody("fori_loop", "body_fun", parameter_name(body_fun, 1), depth=1)
         at_a_time = 1 if unroll is None else unroll
-        return scan_in_segments(step, (first, init_val), None, length, False, at_a_time, named, checkpoints)[0][1]
-    if unroll is not None:
+        return scan_in_segments(step, (ends[0], init_val), None, length, False, at_a_time, named, checkpoints)[0][1]
+    if unroll is not None and unroll is not False and unroll != 1:
         raise OptionError("fori_loop: Can only use `unroll` with bounds that are known when the program is traced")
     first = to_dtype(lower, dtype, weak)
     reported = reporting_body("fori_loop", body_fun, progress, None, first)

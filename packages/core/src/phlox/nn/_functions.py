@@ -327,8 +327,8 @@ def logsumexp(
       where: array of bools that broadcasts to `a`: terms where it is False are left out.
 
     Returns:
-      An array without the axes of the sum, of the promoted inexact dtype; with `return_sign` two such arrays. An empty
-      sum gives -inf; without `return_sign`, a negative one gives nan.
+      An array without the axes of the sum, of the promoted inexact dtype; with `return_sign` two such arrays, of which
+      the first is real. An empty sum gives -inf; without `return_sign`, a negative one gives nan.
 
     Raises:
       AxisError: `a` has no such axis.
@@ -358,8 +358,9 @@ def _logsumexp(a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool, whe
     sign = jnp.sign(total) if return_sign else None
     total = jnp.abs(total) if return_sign else total
     out = jnp.log(total) + (top if keepdims else jnp.squeeze(top, axes))
-    out = round_to(out, dtype)
-    return (out, round_to(sign, dtype)) if return_sign else out
+    if return_sign:
+        return round_to(out, dtypes.real_part(dtype)), round_to(sign, dtype)
+    return round_to(out, dtype)
 
 
 @functools.partial(jit, static_argnames=("num_classes", "dtype", "axis"), inline=True)

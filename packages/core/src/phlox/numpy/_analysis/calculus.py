@@ -84,12 +84,12 @@ def diff(
     """
     a, n = check_one("diff", a), integer("diff", "n", n)
     shape = type_of(a).shape
-    if not shape:
-        raise ShapeError(f"diff: needs at least 1 axis, got {type_of(a).short}")
-    if n < 0:
-        raise ArgumentError(f"diff: n={n} times", instead="a number that is not negative")
     if n == 0:
         return asarray(a)
+    if n < 0:
+        raise ArgumentError(f"diff: n={n} times", instead="a number that is not negative")
+    if not shape:
+        raise ShapeError(f"diff: needs at least 1 axis, got {type_of(a).short}")
     at = canonical_axis(axis, len(shape), "diff")
     parts = []
     for x in (prepend, a, append):

@@ -115,7 +115,7 @@ def repeat(
     if length is not None and total_repeat_length is None:
         return _repeat(a, repeats=length, axis=at)
     if total_repeat_length is None and not isinstance(repeats, Tracer) and type_of(repeats).shape in ((), (1,)):
-        return _repeat(a, repeats=np.asarray(repeats).reshape(()).__index__(), axis=at)
+        return _repeat(a, repeats=int(np.asarray(repeats).reshape(())), axis=at)
     counts = reshape(repeats, (1,)) if not type_of(repeats).shape else repeats
     counts = broadcast_to(counts, (n,)) if type_of(counts).shape == (1,) else counts
     if type_of(counts).shape != (n,):

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
-from ..._base.errors import DtypeError, OptionError
+from ..._base.errors import ArgumentError, DtypeError, OptionError
 from ..._base.strictness import composed
 from ..._ir import dtypes
 from ..._ir.dimensions import surely_at_least, value_of
@@ -135,6 +135,7 @@ def unique(
     Raises:
       ConcretizationTypeError: `ar` is traced and `size` is not given.
       OptionError: `ar` is empty and `size` is given without `fill_value`.
+      ArgumentError: `size` is negative.
       DtypeError: `ar` is an array of random keys, which cannot be sorted.
 
     >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
@@ -143,6 +144,8 @@ def unique(
     ar = check_one("unique", ar)
     if dtypes.is_extended(type_of(ar).dtype):
         raise DtypeError(f"unique: {type_of(ar).short} has no order")
+    if size is not None and integer("unique", "size", size) < 0:
+        raise ArgumentError(f"unique: size={size} elements", instead="a number that is not negative")
     shape = type_of(ar).shape
     a, at = (ravel(ar), 0) if axis is None else (ar, canonical_axis(axis, len(shape), "unique"))
     n = type_of(a).shape[at]
@@ -158,7 +161,7 @@ def unique(
     else:
         rows = reshape(a, (n, math.prod(rest)))
         rows, begins, order = _grouped(rows, equal_nan=equal_nan, ordered=return_index or return_inverse)
-        count = known_count("unique", begins) if size is None else integer("unique", "size", size)
+        count = known_count("unique", begins) if size is None else int(size)
         end = to_dtype(value_of(n), dtypes.int32)
         # If `size` is too small, the last group ends where the next one would begin.
         bounds = first_places(begins, count + 1 if return_counts else count, end)
