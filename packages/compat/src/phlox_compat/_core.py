@@ -11,7 +11,7 @@ from phlox._api.derivatives import grad
 from phlox._api.derivatives.backward_rules import GradAccum, ValAccum
 from phlox._api.derivatives.remat import saved_residuals
 from phlox._api.jit import arguments, calling, user_functions
-from phlox._base import config, monitoring
+from phlox._base import config
 from phlox._base.absent import UNAVAILABLE, reason
 from phlox._base.native import hlo, native
 from phlox._base.pytree import check_same, placeholders
@@ -88,7 +88,6 @@ __all__ = [
     "is_internal",
     "mlir_context",
     "mlir_module",
-    "monitoring",
     "native",
     "no_effects",
     "on_host",

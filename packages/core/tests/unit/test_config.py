@@ -1,6 +1,5 @@
 """Configuration: updates, scopes, environment, names with JAX's prefix, and independence of threads."""
 
-import gc
 import logging
 import os
 import re
@@ -224,28 +223,6 @@ def test_programs_are_dumped(modes, has_locations, expected, tmp_path):
     assert texts.keys() == expected.keys()
     for name, part in expected.items():
         assert part in texts[name] and (("loc(" in texts[name]) == (has_locations and name.endswith("mlir")))
-
-
-def test_arrays_in_cycles_are_told(capfd):
-    def make():
-        cycle = [phlox.numpy.ones(2)]
-        cycle.append(cycle)
-
-    def told():
-        make()
-        gc.collect()
-        return "garbage collector" in capfd.readouterr().err
-
-    assert not told()
-    with phlox.array_garbage_collection_guard("log"):
-        assert told()
-        with phlox.array_garbage_collection_guard("allow"):
-            assert not told()
-    assert not told()
-    config.update("jax_array_garbage_collection_guard", "log")
-    assert told()
-    config.update("jax_array_garbage_collection_guard", None)
-    assert not told()
 
 
 def test_names_that_jax_has_twice():

@@ -41,7 +41,7 @@ def install() -> None:
     >>> phlox.as_jax.install()  # doctest: +SKIP
     >>> import jax  # doctest: +SKIP
     """
-    from .._core import monitoring
+    from .._core import config
     from . import _class_names, _finder, _views
 
     loaded = sys.modules.get("jax")
@@ -58,7 +58,7 @@ def install() -> None:
     _class_names.take_jax_names()
     phlox.config.update("jaxlike_lowering_size", _SMALL)
     # Programs count compilations by a handler of this logger.
-    monitoring.parent_logger = "jax"
+    config.logger_name = "jax"
     _spawned_processes_too()
 
 

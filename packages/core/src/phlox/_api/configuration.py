@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from .._base import config as settings, garbage_guard
+from .._base import config as settings
 from .._base.errors import ArgumentError, ConfigError, LateFlagError
 from .._xla import devices
 
@@ -257,26 +257,7 @@ auto_pcast = State("auto_pcast")
 remove_size_one_mesh_axis_from_type = State("remove_size_one_mesh_axis_from_type")
 jax2tf_associative_scan_reductions = State("jax2tf_associative_scan_reductions")
 thread_guard = State("thread_guard")
-
-
-class _GarbageGuard(State):
-    """The state of a flag that jaxlib follows."""
-
-    def __call__(self, new_val: Any = _SWITCH_ON) -> AbstractContextManager[None]:
-        return self._scope(super().__call__(new_val), new_val)
-
-    @contextmanager
-    def _scope(self, scope: AbstractContextManager[None], new_val: str | None) -> Iterator[None]:
-        with scope, garbage_guard.in_thread(new_val):
-            yield
-
-
-array_garbage_collection_guard = _GarbageGuard(
-    "array_garbage_collection_guard",
-    "'log' prints where such an array was made, 'fatal' ends the process, 'allow' does nothing; None for 'allow'",
-)
-if array_garbage_collection_guard.value is not None:  # of an environment variable
-    garbage_guard.set_for_process(array_garbage_collection_guard.value)
+array_garbage_collection_guard = State("array_garbage_collection_guard", "a word, or None")
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:

@@ -233,12 +233,6 @@ FLAGS: dict[str, Flag] = {
     "transfer_guard_host_to_device": Flag(_GUARD, None, False, "Transfers from the host to a device.", True),
     "transfer_guard_device_to_device": Flag(_GUARD, None, False, "Transfers between devices.", True),
     "transfer_guard_device_to_host": Flag(_GUARD, None, False, "Transfers to the host (free on CPU: not guarded)."),
-    "array_garbage_collection_guard": Flag(
-        _or_none(_one_of("allow", "log", "fatal")),
-        None,
-        False,
-        "What to do about an array that is freed by Python's garbage collector, and not with its last reference.",
-    ),
     "use_simplified_jaxpr_constants": Flag(
         _boolean, False, True, "make_jaxpr shows arrays that are closed over where they are used."
     ),
@@ -463,15 +457,21 @@ class _Scope:
         return merged
 
 
-def set_log_levels() -> None:
+#: the name of the logger whose handlers and level the logger "phlox" has. `as_jax` sets it to that of jax.
+logger_name = "phlox"
+
+
+def _set_log_levels() -> None:
     """Lets the loggers follow the flags for them."""
     from . import log_levels  # here, to keep `import phlox` fast
 
-    log_levels.set_levels(*[getattr(global_settings, name) for name in _LOGGING_FLAGS])
+    log_levels.set_levels(logger_name, *[getattr(global_settings, name) for name in _LOGGING_FLAGS])
 
 
 #: the settings outside of all scopes
 global_settings = _from_environment()
+if global_settings.logging_level != "NOTSET" or global_settings.debug_log_modules:
+    _set_log_levels()
 _updating = threading.Lock()
 _scope: ContextVar[_Scope | None] = ContextVar("phlox_config", default=None)
 #: overridden() is None if the current settings are `global_settings`. The fast path of calls uses it: it is a C method,
@@ -493,11 +493,7 @@ def update(name: str, value: Any) -> None:
     with _updating:
         global_settings = global_settings.replace(checked)
     if any(name in checked for name in _LOGGING_FLAGS):
-        set_log_levels()
-    if "array_garbage_collection_guard" in checked:
-        from . import garbage_guard
-
-        garbage_guard.set_for_process(checked["array_garbage_collection_guard"])
+        _set_log_levels()
 
 
 def read(name: str) -> Any:

@@ -18,6 +18,7 @@ DEFAULTS: dict[str, Any] = {
     "jax2tf_associative_scan_reductions": False,
     "jax2tf_default_native_serialization": True,
     "jax_accurate_erf_inv": False,
+    "jax_array_garbage_collection_guard": None,
     "jax_auto_pcast": True,
     "jax_backend_target": "",
     "jax_bcoo_cusparse_lowering": False,
@@ -126,6 +127,7 @@ DEFAULTS: dict[str, Any] = {
 _BEHAVIORS = ("ignore", "raise")
 #: the values of options that have a few; JAX refuses others
 CHOICES: dict[str, tuple[Any, ...]] = {
+    "jax_array_garbage_collection_guard": ("allow", "log", "fatal", None),
     "jax_cpu_collectives_implementation": ("gloo", "mpi", "megascale", None),
     "jax_error_checking_behavior_divide": _BEHAVIORS,
     "jax_error_checking_behavior_nan": _BEHAVIORS,

@@ -286,10 +286,6 @@ def clear_event_listeners() -> None:
         listeners.clear()
 
 
-#: the name of the logger whose handlers get the records of the logger "phlox"; None for the root. `as_jax` sets it.
-parent_logger: str | None = None
-
-
 @functools.cache
 def _logger() -> logging.Logger:
     """The logger, cached: `logging.getLogger` takes a lock at each call, and an interrupt there could block other
@@ -297,8 +293,8 @@ def _logger() -> logging.Logger:
     import logging  # here, to keep `import phlox` fast
 
     logger = logging.getLogger("phlox")
-    if parent_logger is not None:
-        logger.parent = logging.getLogger(parent_logger)
+    if config.logger_name != "phlox":
+        logger.parent = logging.getLogger(config.logger_name)
     return logger
 
 
@@ -340,8 +336,3 @@ def timed(event: str, stage: str, name: str) -> Iterator[None]:
     log_stage(f"Finished {stage} in %.9f sec", name, end - start)
     record_event_duration_secs(event, end - start, fun_name=name)
     record_event_time_span(event, start, end, fun_name=name)
-
-
-# Here and not in `config`, which this module imports.
-if config.global_settings.logging_level != "NOTSET" or config.global_settings.debug_log_modules:
-    config.set_log_levels()
