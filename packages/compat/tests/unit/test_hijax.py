@@ -196,6 +196,18 @@ def test_logs_of_a_backward_rule_are_returned():
         assert logs == {"inner": inner, "outer": (argnum == 0, False, True)}
 
 
+def test_logs_may_be_returned_beside_cotangents():
+    class Logged(Cube):
+        def vjp_fwd(self, nzs_in, x):
+            return self(x), x
+
+        def vjp_bwd_retval_logs(self, x, ct):
+            return (12 * x * x * ct,), {"x": x}
+
+    (ct,), logs = phlox.vjp(lambda x: apply(Logged, x), 2.0)[1].with_logs(1.0)
+    assert ct == 48 and logs == {"x": 2}
+
+
 def test_values_with_types_of_their_own_are_mapped_by_expand():
     class Split(hijax.HiPrim):
         def __init__(self, aval):

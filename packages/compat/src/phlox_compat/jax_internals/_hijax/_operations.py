@@ -160,6 +160,10 @@ class HiPrim:
             "reverse-mode rules by setting `vjp_fwd, vjp_bwd_retval = vjp_from_jvp` (or `= vjp_from_lin`)"
         )
 
+    def vjp_bwd_retval_logs(self, res: Any, outgrad: Any, /) -> Any:
+        """(cotangents of the arguments, logs)."""
+        return self.vjp_bwd_retval(res, outgrad), None
+
     def jvp(self, primals: Any, tangents: Any) -> Any:
         """(result, tangent of the result)."""
         raise NotImplementedError(f"for jvp support, subclass {type(self)} must implement `jvp`")
@@ -315,7 +319,7 @@ class HiPrim:
                 )
             results = tree_unflatten(self.in_tree, [accum.freeze() for accum in accums])
         else:
-            results = self.vjp_bwd_retval(residuals, ct)
+            results, logs = self.vjp_bwd_retval_logs(residuals, ct)
         # A cotangent that is None or zero stands for those of all arrays of an argument.
         each = [
             [None] * tree.num_leaves if _is_zero(x) else tree.flatten_up_to(x)
