@@ -208,6 +208,36 @@ def test_logs_may_be_returned_beside_cotangents():
     assert ct == 48 and logs == {"x": 2}
 
 
+class Scale(hijax.HiPrim):
+    """x * y, linear in y, with a transpose of its own: three times the true one."""
+
+    def __init__(self, x, y):
+        self.in_avals, self.out_aval, self.params = (x, y), y, {}
+        super().__init__()
+
+    def expand(self, x, y):
+        return x * y
+
+    def transpose(self, ct, x, y_accum):
+        y_accum.accum(3 * ct * x)
+
+
+class SquareByScale(Cube):
+    def jvp(self, primals, tangents):
+        (x,), (t,) = primals, tangents
+        return x * x, Scale(phlox.typeof(x), phlox.typeof(t))(x, t)
+
+
+def test_the_transpose_of_an_operation_is_used():
+    f = lambda x: apply(SquareByScale, x)
+    x = jnp.array([1.0, 2.0])
+    for way in (lambda f: f, phlox.jit):
+        assert way(lambda x: phlox.jvp(f, (x,), (1.0,))[1])(2.0) == 2
+        assert way(phlox.grad(f))(2.0) == 6
+        np.testing.assert_array_equal(way(phlox.vmap(phlox.grad(f)))(x), 3 * x)
+        np.testing.assert_array_equal(way(phlox.grad(lambda x: phlox.vmap(f)(x).sum()))(x), 3 * x)
+
+
 def test_values_with_types_of_their_own_are_mapped_by_expand():
     class Split(hijax.HiPrim):
         def __init__(self, aval):

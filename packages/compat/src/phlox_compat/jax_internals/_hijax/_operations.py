@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, NoReturn
 from phlox import custom_jvp, custom_vjp, typeof as typeof_array
 from phlox.core import Tracer
 from phlox.custom_batching import custom_vmap
-from phlox.custom_derivatives import SymbolicZero
+from phlox.custom_derivatives import SymbolicZero, linear_call
 from phlox.extend import Zero, insert_axis, instantiate, move_axis
 from phlox.extend.core import unmapped_aval
 from phlox.tree_util import register_static, tree_flatten, tree_leaves, tree_map, tree_unflatten
 
-from ..._core import AbstractRef, GradAccum, JaxprTrace, ValAccum, current_trace
+from ..._core import AbstractRef, BatchTracer, GradAccum, JaxprTrace, TangentTrace, ValAccum, current_trace
 from ._types import HiType, MappingSpec, arrays_of, carrier_types, tangent_of, tangents_of, value_of
 
 
@@ -75,6 +75,13 @@ def _is_zero(ct: Any) -> bool:
 
 def _zero_tangent(x: Any) -> Any:
     return instantiate(Zero(typeof_array(x).to_tangent_aval()))
+
+
+def _is_linear_input(x: Any) -> bool:
+    """Whether `x` stands for a tangent of which a linear function is recorded."""
+    while type(x) is BatchTracer:
+        x = x.value
+    return isinstance(x, Tracer) and type(x.owner) is TangentTrace
 
 
 def _has_leading_axis_spec(ty: Any) -> bool:
@@ -177,7 +184,7 @@ class HiPrim:
         raise NotImplementedError(f"for linearize support, subclass {type(self)} must implement `lin` and `linearized`")
 
     def transpose(self, out_ct: Any, *maybe_accums: Any) -> Any:
-        """Adds the cotangents of linear arguments to accumulators; here `expand` is transposed."""
+        """Adds the cotangents of linear arguments to accumulators, which stand in their place."""
         raise NotImplementedError(f"for transpose support, subclass {type(self)} must implement `transpose`")
 
     def batch(self, axis_data: Any, args: Any, dims: Any) -> Any:
@@ -200,6 +207,9 @@ class HiPrim:
         arrays = self._arrays(self.in_avals_flat, self.in_tree.flatten_up_to(args))
         if not any(isinstance(x, Tracer) for x in arrays):
             return self.expand(*args)
+        is_linear = list(map(_is_linear_input, arrays))
+        if any(is_linear) and self._defines("transpose"):
+            return self._results(self._with_transpose(arrays, is_linear))
         function: Callable[..., Any] = self._expand_arrays
         if self._defines("batch") and all(map(_has_leading_axis_spec, (*self.in_avals_flat, *self.out_avals_flat))):
             function = self._with_batch_rule(function)
@@ -260,6 +270,36 @@ class HiPrim:
             return moved, flags
 
         return batched
+
+    def _with_transpose(self, arrays: Sequence[Any], is_linear: Sequence[bool]) -> list[Any]:
+        """The arrays of the result, as a linear function of the arrays that are marked."""
+        linear = [x for x, moves in zip(arrays, is_linear, strict=True) if moves]
+        others = [None if moves else x for x, moves in zip(arrays, is_linear, strict=True)]
+
+        def run(others: Sequence[Any], linear: Sequence[Any]) -> list[Any]:
+            values = iter(linear)
+            return self._expand_arrays(
+                *[next(values) if moves else x for x, moves in zip(others, is_linear, strict=True)]
+            )
+
+        def transposed(others: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+            flags = [any(part) for part in _groups(self.in_avals_flat, is_linear)]
+            parts = _groups(self.in_avals_flat, others)
+            args = [
+                _accumulator(ty, True) if moves else _value(ty, part)
+                for ty, moves, part in zip(self.in_avals_flat, flags, parts, strict=True)
+            ]
+            self.transpose(self._tangents(self.out_avals_flat, self.out_tree, cts), *tree_unflatten(self.in_tree, args))
+            results = [
+                ct
+                for ty, moves, arg in zip(self.in_avals_flat, flags, args, strict=True)
+                for ct in tangents_of(ty, arg.freeze() if moves else None)
+            ]
+            marked = [ct for ct, moves in zip(results, is_linear, strict=True) if moves]
+            return [_zero_tangent(x) if ct is None else ct for x, ct in zip(linear, marked, strict=True)]
+
+        out: list[Any] = linear_call(run, transposed, others, linear)
+        return out
 
     def _with_derivative(self, function: Callable[..., Any]) -> Callable[..., Any]:
         reverse = custom_vjp(function)
