@@ -9,6 +9,7 @@ from typing import Any
 from ... import lax, numpy as jnp
 from ..._api.jit.programs import ShapeDtypeStruct, eval_shape
 from ..._base.errors import ShapeError
+from ...typing import DTypeLike
 from ._bcoo import BCOO, is_inside, zero_unless
 from ._layouts import bcoo_update_layout
 
@@ -29,13 +30,19 @@ def bcoo_conv_general_dilated(
     padding: Any,
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
-    **options: Any,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Any = None,
 ) -> BCOO:
     """The convolution of a vector with a kernel, one or both of them sparse.
 
     Args:
       lhs, rhs: `BCOO` or dense arrays of shape [1, 1, n].
-      window_strides, padding, lhs_dilation, rhs_dilation, options: as of `phlox.lax.conv_general_dilated`.
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count, batch_group_count,
+        precision, preferred_element_type, out_sharding: as of `phlox.lax.conv_general_dilated`.
 
     Returns:
       A `BCOO` of shape [1, 1, m] with an element for each pair of stored elements, whose indices may be equal.
@@ -60,7 +67,12 @@ def bcoo_conv_general_dilated(
         padding=padding,
         lhs_dilation=lhs_dilation,
         rhs_dilation=rhs_dilation,
-        **options,
+        dimension_numbers=dimension_numbers,
+        feature_group_count=feature_group_count,
+        batch_group_count=batch_group_count,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
     )
     out = eval_shape(convolve, *(ShapeDtypeStruct(x.shape, x.dtype) for x in (lhs, rhs)))
     stride = window_strides[0]
