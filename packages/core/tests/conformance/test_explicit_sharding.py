@@ -614,6 +614,7 @@ def test_types_are_one_object_and_can_be_pickled():
     assert pickle.loads(pickle.dumps(aval)) is aval
     assert aval.update(dtype=np.dtype("int32")).str_short(True) == "i32[8@x,4@y]"
     assert aval.update(shape=(2,)).str_short() == "float32[2]"
+    assert phlox.typeof(1.0).strip_weak_type() == phlox.typeof(np.float32(1))
     assert phlox.core.ShapedArray((8, 4), np.float32, sharding=aval.sharding) is aval
 
 

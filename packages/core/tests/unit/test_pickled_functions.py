@@ -96,6 +96,8 @@ def recursive():
         lambda: (phlox.vmap(lambda x: x + 1), np.arange(3)),
         lambda: (phlox.jacrev(phlox.checkpoint(lambda x: x**2)), 3.0),
         lambda: (phlox.make_jaxpr(lambda x: x**2), 3.0),
+        lambda: (phlox.jit(phlox.named_scope("layer")(lambda x: x**2)), 3.0),
+        lambda: (phlox.named_call(lambda x: x**2, name="layer"), 3.0),
     ],
 )
 def test_functions_are_pickled_with_their_code(make, is_called_before):

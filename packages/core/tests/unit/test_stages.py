@@ -211,6 +211,21 @@ def test_scopes_do_not_change_what_is_compiled():
     assert "loc(" not in phlox.jit(scoped).lower(1.0).as_text()
 
 
+def test_a_scope_is_entered_inside_of_itself():
+    scope = phlox.named_scope("layer")
+
+    @scope
+    def f(x, depth=2):
+        return f(jnp.sin(x), depth - 1) if depth else jnp.cos(x)
+
+    def g(x):
+        with scope, scope:
+            return jnp.exp(x)
+
+    assert paths(f, 1.0) == ["jit(f)/layer/sin", "jit(f)/layer/layer/sin", "jit(f)/layer/layer/layer/cos"]
+    assert paths(g, 1.0) == ["jit(g)/layer/layer/exp"]
+
+
 def test_a_scope_ends_with_its_block_also_when_an_error_leaves_it():
     def broken(x):
         with phlox.named_scope("broken"):

@@ -14,9 +14,8 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, Token
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
@@ -132,14 +131,23 @@ class InnerScope(str):
 scope: ContextVar[tuple[str, ...]] = ContextVar("phlox_scope", default=())
 
 
-@contextmanager
-def within(*names: str) -> Iterator[None]:
-    """A context that adds `names` to the current name scope."""
-    token = scope.set(scope.get() + names)
-    try:
-        yield
-    finally:
-        scope.reset(token)
+class within(contextlib.ContextDecorator):
+    """A context that adds `names` to the current name scope, and a decorator. Decorated functions can be pickled."""
+
+    def __init__(self, *names: str):
+        self._names = names
+        #: a stack, as the same context may be entered again inside of its own block
+        self._tokens: list[Token[tuple[str, ...]]] = []
+
+    def _recreate_cm(self) -> within:
+        # Each call of a decorated function has a context of its own: calls in several threads do not share a stack.
+        return within(*self._names)
+
+    def __enter__(self) -> None:
+        self._tokens.append(scope.set(scope.get() + self._names))
+
+    def __exit__(self, *_: object) -> None:
+        scope.reset(self._tokens.pop())
 
 
 def inner_scope() -> tuple[str, ...]:

@@ -174,6 +174,8 @@ class ShapedArray:
         """This type with ``weak_type=False``."""
         return self.update(weak_type=False) if self.weak_type else self
 
+    strip_weak_type = strong  # JAX's name
+
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         """JAX's name for `short` with ``short_dtypes=True``; by default ``float32[3,4]``.
 
