@@ -95,8 +95,7 @@ def _has_64_bit(eqn: JaxprEqn) -> bool:
 def recorded_x64(eqn: JaxprEqn) -> AbstractContextManager[None]:
     """A context that switches 64-bit mode on for an equation with 64-bit operands when the mode is off.
 
-    The equation was recorded in 64-bit mode. Evaluated outside of it, a Python number among its operands would have 32
-    bits.
+    It was recorded in 64-bit mode. Evaluated outside of it, a Python number among its operands would have 32 bits.
     """
     return config.scope(enable_x64=True) if _has_64_bit(eqn) and not config.current().enable_x64 else nullcontext()
 
@@ -104,8 +103,7 @@ def recorded_x64(eqn: JaxprEqn) -> AbstractContextManager[None]:
 class Jaxpr:
     """A program with inputs `constvars` (first) and `invars`, equations `eqns` and outputs `outvars`.
 
-    `name` is the name of the function that was traced; `origin` describes a function of the user, see
-    `_api.jit.origins`.
+    `name` is that of the traced function; `origin` describes a function of the user, see `_api.jit.origins`.
     """
 
     __slots__ = ("__weakref__", "constvars", "eqns", "invars", "memo", "name", "origin", "outvars")
@@ -275,7 +273,6 @@ class ClosedJaxpr:
 
     @property
     def is_high(self) -> bool:
-        """False; see `Jaxpr.is_high`."""
         return False
 
     def map_jaxpr(self, f: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:

@@ -17,8 +17,8 @@ from ..._ir.sharding_types import resized
 from ..._trace.trace import typeof
 from ..._transform.array_operations import move_axis
 from ..._transform.padding import Padding, pad_elementwise, refuse
+from ..._xla.module_text import spec_text
 from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec
-from ..._xla.program import spec_text
 from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import conj, mul
 from ..structure.shape import broadcast_in_dim, structural

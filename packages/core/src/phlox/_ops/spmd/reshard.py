@@ -25,11 +25,11 @@ from ..._xla.foreign import foreign_call, untyped
 from ..._xla.host_values import as_array
 from ..._xla.manual_computation import manual_computation
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
+from ..._xla.module_text import spec_text
 from ..._xla.moves import move
 from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, reductions_in
 from ..._xla.placement import aval_of, placement_for
 from ..._xla.platforms import platform_of
-from ..._xla.program import spec_text
 from ..._xla.sharding import (
     NamedSharding,
     Sharding,
