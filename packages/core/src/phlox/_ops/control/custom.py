@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from ..._base.errors import DerivativeError, UnexpectedTracerError
-from ..._base.pytree import tree_flatten, tree_unflatten
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, axes_used, hoisted
@@ -25,7 +24,7 @@ from ..._transform.array_operations import Zero, instantiate, move_axis, sum_axe
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from ..._transform.jaxprs import batch_jaxpr
 from ..._transform.transpose import backward_pass
-from .logs import current_logs, gather_logs
+from .logs import LoggedRule
 from .masked import mask_after_constants, run_masked
 from .once import program_rules
 from .rows import row_at, with_rows, zero_array
@@ -435,19 +434,12 @@ def _batched_bwd(
     must not be summed over the batch. With `generic_batching` the first example gets the whole of it, the others zero.
     Logs of the examples are stacked along a first axis.
     """
-    count, logs, tree = len(residuals), current_logs(), None
-
-    def call(*xs: Any) -> list[Any]:
-        """The cotangents, then the leaves of the logs."""
-        nonlocal tree
-        with gather_logs() as logs_inside:
-            results = bwd.call(xs[:count], xs[count:])
-        leaves, tree = tree_flatten(logs_inside.entries)
-        return [*results, *leaves]
+    count = len(residuals)
+    rule = LoggedRule(bwd.name, lambda *xs: bwd.call(xs[:count], xs[count:]))
 
     def run(cotangents: Sequence[Any], cotangent_dims: Sequence[Dim]) -> tuple[list[Any], list[Dim]]:
         dims = [*residual_dims, *cotangent_dims]
-        return _run_batched(call, axis, [*residuals, *cotangents], dims)
+        return _run_batched(rule, axis, [*residuals, *cotangents], dims)
 
     results, dims = run(cotangents, cotangent_dims)
     shares = [d is None and type(ct) is not Zero for ct, d in zip(cotangents, cotangent_dims, strict=True)]
@@ -463,9 +455,7 @@ def _batched_bwd(
         cotangents = [_of_first_example(ct, axis.size) if shared else ct for ct, _, shared in pairs]
         results, dims = run(cotangents, [0 if shared else d for _, d, shared in pairs])
     width = len(in_dims)
-    if logs is not None and len(results) > width:
-        rows = [place_axis(x, d, 0, axis.size) for x, d in zip(results[width:], dims[width:], strict=True)]
-        logs.add(bwd.name, tree_unflatten(tree, rows))
+    rule.add_logs([place_axis(x, d, 0, axis.size) for x, d in zip(results[width:], dims[width:], strict=True)])
     return [_cotangent_of(x, d, w, axis.size) for x, d, w in zip(results, dims, in_dims, strict=False)]
 
 
@@ -507,7 +497,7 @@ def _custom_vjp_masked(
 ) -> list[Any]:
     """The mask is an operand of the function, after its constants, and a residual."""
     program = mask_after_constants(call_jaxpr, typeof(mask), num_consts)
-    width = len(call_jaxpr.out_avals)
+    width, operands = len(call_jaxpr.out_avals), len(args) - num_consts
 
     def masked_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:
         form = None
@@ -522,8 +512,10 @@ def _custom_vjp_masked(
 
     def masked_bwd(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         count = len(residuals) - 1
-        both = lambda *xs: bwd.call(form, xs[:count], xs[count:])  # noqa: E731
-        return [Zero(typeof(mask).tangent()), *run_masked(residuals[0], both, *residuals[1:], *cotangents)]
+        rule = LoggedRule(bwd.name, lambda *xs: bwd.call(form, xs[:count], xs[count:]))
+        results = run_masked(residuals[0], rule, *residuals[1:], *cotangents)
+        rule.add_logs(results[operands:])
+        return [Zero(typeof(mask).tangent()), *results[:operands]]
 
     rules = {"fwd": fwd._replace(call=masked_fwd), "bwd": bwd._replace(call=masked_bwd)}
     return _bind(custom_vjp_call, program, args, num_consts, [mask], **rules)
