@@ -78,6 +78,17 @@ def test_logs_of_branches_say_which_ran():
     assert logs["a"].index.tolist() == [1, 2, 0] and logs["a"].branches[0]["x"].tolist() == [0, 0, 4]
 
 
+def test_logs_of_branches_under_vmap_are_stacked():
+    f = phlox.vmap(lambda x: phlox.lax.cond(x > 2, _logging("f", 2), lambda x: x, x))
+    x = jnp.array([1.0, 3.0])
+    assert phlox.grad(lambda x: f(x).sum())(x).tolist() == [1, 6]
+    _, logs = phlox.vjp(f, x)[1].with_logs(jnp.ones(2))
+    assert logs["f"]["ct"].tolist() == [0, 1]
+    nested = phlox.vmap(lambda x: f(x).sum())
+    _, logs = phlox.vjp(nested, jnp.stack([x, x]))[1].with_logs(jnp.ones(2))
+    assert logs["f"]["ct"].tolist() == [[0, 1], [0, 1]]
+
+
 @pytest.mark.parametrize("kind", ["Auto", "Explicit"])
 @pytest.mark.parametrize("check_vma", [True, False])
 def test_logs_of_devices_are_stacked(check_vma, kind):

@@ -412,6 +412,10 @@ class Pullback:
     def with_logs(self) -> Callable[[Any], tuple[Any, dict[str, Any]]]:
         """The same map, which returns (cotangents, logs of the backward rules), see `custom_vjp.defvjp_with_logs`.
 
+        Logs of a loop are stacked in the order of its turns, those of `vmap` and `shard_map` over examples and devices.
+        A key that is logged in a branch has the `index` of the branch that ran and a list `branches` of logs, with
+        zeros for branches that did not run and None for those that do not log the key.
+
         ``with_logs.with_refs(...)`` takes destinations for the cotangents, as the method `with_refs` does.
         """
 

@@ -23,6 +23,7 @@ from ..._transform.batch import BatchAxis, Dim, run_batched
 from ..._transform.jaxprs import batch_jaxpr
 from ..._transform.transpose import backward_pass
 from .custom_rules import Rule, batched_cotangents, custom_vjp_forward, place_dim, run_batched_rule
+from .logs import LoggedRule
 from .masked import mask_after_constants, run_masked
 from .once import program_rules
 from .rows import row_at
@@ -384,7 +385,7 @@ def _custom_vjp_masked(
 ) -> list[Any]:
     """The mask is an operand of the function, after its constants, and a residual."""
     program = mask_after_constants(call_jaxpr, typeof(mask), num_consts)
-    width = len(call_jaxpr.out_avals)
+    width, operands = len(call_jaxpr.out_avals), len(args) - num_consts
 
     def masked_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:
         form = None
@@ -399,8 +400,10 @@ def _custom_vjp_masked(
 
     def masked_bwd(form: Any, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         count = len(residuals) - 1
-        both = lambda *xs: bwd.call(form, xs[:count], xs[count:])  # noqa: E731
-        return [Zero(typeof(mask).tangent()), *run_masked(residuals[0], both, *residuals[1:], *cotangents)]
+        rule = LoggedRule(bwd.name, lambda *xs: bwd.call(form, xs[:count], xs[count:]))
+        results = run_masked(residuals[0], rule, *residuals[1:], *cotangents)
+        rule.add_logs(results[operands:])
+        return [Zero(typeof(mask).tangent()), *results[:operands]]
 
     rules = {"fwd": fwd._replace(call=masked_fwd), "bwd": bwd._replace(call=masked_bwd)}
     return _bind(custom_vjp_call, program, args, num_consts, [mask], **rules)

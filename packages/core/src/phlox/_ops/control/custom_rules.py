@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..._base.errors import DerivativeError
-from ..._base.pytree import tree_flatten, tree_unflatten
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
@@ -16,7 +15,7 @@ from ..._transform.array_operations import Zero, instantiate, sum_axes
 from ..._transform.batch import BatchAxis, Dim, place_axis, run_batched
 from ..._transform.jvp import jvp as push_forward
 from ..elementwise.families import lowered_as
-from .logs import current_logs, gather_logs
+from .logs import LoggedRule
 from .rows import with_rows, zero_array
 
 
@@ -105,19 +104,12 @@ def batched_cotangents(
     must not be summed over the batch. With `generic_batching` the first example gets the whole of it, the others zero.
     Logs of the examples are stacked along a first axis.
     """
-    count, logs, tree = len(residuals), current_logs(), None
-
-    def call(*xs: Any) -> list[Any]:
-        """The cotangents, then the leaves of the logs."""
-        nonlocal tree
-        with gather_logs() as logs_inside:
-            results = bwd.call(xs[:count], xs[count:])
-        leaves, tree = tree_flatten(logs_inside.entries)
-        return [*results, *leaves]
+    count = len(residuals)
+    rule = LoggedRule(bwd.name, lambda *xs: bwd.call(xs[:count], xs[count:]))
 
     def run(cotangents: Sequence[Any], cotangent_dims: Sequence[Dim]) -> tuple[list[Any], list[Dim]]:
         dims = [*residual_dims, *cotangent_dims]
-        return run_batched_rule(call, axis, [*residuals, *cotangents], dims)
+        return run_batched_rule(rule, axis, [*residuals, *cotangents], dims)
 
     results, dims = run(cotangents, cotangent_dims)
     shares = [d is None and type(ct) is not Zero for ct, d in zip(cotangents, cotangent_dims, strict=True)]
@@ -133,9 +125,7 @@ def batched_cotangents(
         cotangents = [_of_first_example(ct, axis.size) if shared else ct for ct, _, shared in pairs]
         results, dims = run(cotangents, [0 if shared else d for _, d, shared in pairs])
     width = len(in_dims)
-    if logs is not None and len(results) > width:
-        rows = [place_axis(x, d, 0, axis.size) for x, d in zip(results[width:], dims[width:], strict=True)]
-        logs.add(bwd.name, tree_unflatten(tree, rows))
+    rule.add_logs([place_axis(x, d, 0, axis.size) for x, d in zip(results[width:], dims[width:], strict=True)])
     return [_cotangent_of(x, d, w, axis.size) for x, d, w in zip(results, dims, in_dims, strict=False)]
 
 

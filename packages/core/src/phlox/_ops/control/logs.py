@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 from ..._base.errors import OptionError, UnsupportedError
+from ..._base.pytree import tree_flatten
 from ..._ir.primitive import current_trace
 
 
@@ -52,3 +53,24 @@ def gather_logs() -> Iterator[Logs]:
         yield logs
     finally:
         _current.reset(token)
+
+
+class LoggedRule:
+    """A backward rule that runs inside of another program, which returns the leaves of its logs after its results."""
+
+    def __init__(self, name: str, call: Callable[..., list[Any]]):
+        self._name, self._call = name, call
+        self._logs, self._tree = _current.get(), tree_flatten({})[1]
+
+    def __call__(self, *args: Any) -> list[Any]:
+        if self._logs is None:
+            return self._call(*args)
+        with gather_logs() as logs:
+            results = self._call(*args)
+        leaves, self._tree = tree_flatten(logs.entries)
+        return [*results, *leaves]
+
+    def add_logs(self, leaves: Sequence[Any]) -> None:
+        """Adds the logs with these leaves, which the other program has returned."""
+        if self._logs is not None:
+            self._logs.add(self._name, self._tree.unflatten(leaves))

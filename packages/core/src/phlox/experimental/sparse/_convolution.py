@@ -41,8 +41,9 @@ def bcoo_conv_general_dilated(
 
     Args:
       lhs, rhs: `BCOO` or dense arrays of shape [1, 1, n].
-      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count, batch_group_count,
-        precision, preferred_element_type, out_sharding: as of `phlox.lax.conv_general_dilated`.
+      window_strides, padding, lhs_dilation, rhs_dilation: as of `phlox.lax.conv_general_dilated`.
+      dimension_numbers, feature_group_count, batch_group_count, precision: the same.
+      preferred_element_type, out_sharding: the same.
 
     Returns:
       A `BCOO` of shape [1, 1, m] with an element for each pair of stored elements, whose indices may be equal.
