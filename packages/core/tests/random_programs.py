@@ -40,6 +40,8 @@ _DERIVATIVES = re.compile("grad|jvp|vjp|linearize|hessian|jac")
 MORE_LENIENT = (
     # phlox refuses only if the result of that function is used
     "can't apply forward-mode autodiff (jvp) to a custom_vjp function",
+    # jacrev of a function without results, which jacfwd of jax takes
+    "at least one array or dtype is required",
 )
 
 
