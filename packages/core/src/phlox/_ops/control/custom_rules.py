@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..._base.errors import DerivativeError, MissingRuleError, PhloxError
+from ..._base.errors import DerivativeError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.primitive import Primitive, sharding_in_types, vma_in_types
@@ -166,23 +166,17 @@ def _with_forward_mode(bwd: Rule, jvp: Rule, count: int) -> Rule:
     )
 
 
-def _no_forward_mode(bwd: Rule, kind: type[PhloxError]) -> PhloxError:
-    return kind(
-        "can't apply forward-mode autodiff (jvp) to a custom_vjp function: jvp, jacfwd or linearize of the one behind "
-        f"{bwd.name}",
-        instead="grad, vjp or jacrev; or define the function with custom_jvp, and its defvjp",
-    )
-
-
 def _evaluated(*args: Any, bwd: Rule, num_res: int, out_avals: Sequence[ShapedArray]) -> list[Any]:
     if bwd.other is None:
-        raise _no_forward_mode(bwd, DerivativeError)
+        raise DerivativeError(
+            "can't apply forward-mode autodiff (jvp) to a custom_vjp function: jvp, jacfwd or linearize of the one "
+            f"behind {bwd.name}",
+            instead="grad, vjp or jacrev; or define the function with custom_jvp, and its defvjp",
+        )
     return [instantiate(t) for t in bwd.other(args[:num_res], args[num_res:])]
 
 
 def _lin_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    if params["bwd"].other is None:
-        raise _no_forward_mode(params["bwd"], MissingRuleError)
     return push_forward(partial(_evaluated, **params), primals, tangents)
 
 
