@@ -297,7 +297,9 @@ LOOPS = {
     "scan of a tuple": lambda m, start, new: m.lax.scan(lambda c, _: ((c[0] + 1, new), c), (1, start), None, length=2),
     "while_loop": lambda m, start, new: m.lax.while_loop(lambda c: False, lambda c: new, start),
     "jit": lambda m, start, new: m.jit(lambda c: m.lax.fori_loop(0, 1, lambda i, c: new, c))(start),
-    "vmap": lambda m, start, new: m.vmap(lambda x: (m.lax.fori_loop(0, 1, lambda i, c: new, start), x))(m.numpy.ones(2)),
+    "vmap": lambda m, start, new: m.vmap(lambda x: (m.lax.fori_loop(0, 1, lambda i, c: new, start), x))(
+        m.numpy.ones(2)
+    ),
     "checkify": lambda m, start, new: m.experimental.checkify.checkify(
         lambda: m.lax.fori_loop(0, 1, lambda i, c: new, start)
     )()[1],
