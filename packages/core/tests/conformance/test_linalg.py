@@ -302,6 +302,7 @@ def test_polar_by_iteration():
         wide[: shape[0], : shape[1]] = x
         judge.agree(lambda m, x, shape=shape: m.lax.linalg.qdwh(x, dynamic_shape=shape), wide)
     judge.raises_alike(lambda m, x: m.lax.linalg.qdwh(x), np.ones((2, 3), "float32"))
+    judge.agree(lambda m, x: m.lax.linalg.qdwh(x), np.ones((3, 0), "float32"))
 
 
 IMPLEMENTATIONS = {
@@ -330,6 +331,8 @@ def test_implementations(name, kind):
         judge.agree(case, x)
     else:
         judge.raises_alike(case, x)
+    if name == "svd":
+        judge.agree(case, x[:, :0])
 
 
 def test_selected_eigenvalues_are_refused():

@@ -284,6 +284,14 @@ def test_truncated_normal_in_a_tail(bounds, dtype):
     assert scipy.stats.kstest(share, "uniform").pvalue > 1e-3
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3", "bfloat16"])
+def test_short_floats_in_a_tail(dtype):
+    draw = lambda dtype: phlox.random.truncated_normal(phlox.random.key(1), 3.0, 5.0, (2000,), dtype)
+    x = np.asarray(draw(dtype), float)
+    spacing = float(phlox.numpy.finfo(dtype).eps) * 2
+    assert (x > 3).all() and (x < 5).all() and abs(x.mean() - np.asarray(draw("float32")).mean()) < spacing
+
+
 def test_truncated_normal_in_a_tail_has_derivatives_by_its_bounds():
     with phlox.enable_x64(True):
         sample = lambda low, high: phlox.random.truncated_normal(phlox.random.key(3), low, high, (3,))

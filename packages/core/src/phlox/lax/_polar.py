@@ -111,7 +111,7 @@ def _iterate(x: Any, size: Any, limit: int, eps: float) -> tuple[Any, Any, Any, 
     # Convergence is cubic: after a step of this size the error is of the size of rounding.
     tolerance = (5.0 * eps) ** (1 / 3)
     # The 2-norm is at most the root of 1-norm times inf-norm: all singular values become at most 1.
-    one, inf = (abs(x).sum(axis).max() for axis in (0, 1))
+    one, inf = (abs(x).sum(axis).max(initial=0) for axis in (0, 1))
     # A matrix of zeros stays as it is: 1 / 0 times 0 would be nan.
     scale = where(one == 0, 1, 1 / (e.sqrt(one) * e.sqrt(inf)))
     u = x * scale.astype(x.dtype)

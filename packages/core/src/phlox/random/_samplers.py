@@ -18,6 +18,7 @@ from .._ir.dimensions import is_symbolic
 from .._ir.promotion import promote
 from .._operands.checks import as_shape, canonical_axis, check, check_one, type_of
 from .._operands.promotion import to_dtype
+from .._operands.short_floats import round_to, widen
 from .._ops.elementwise import arithmetic as e, logic
 from .._ops.elementwise.error_functions import erf, erf_inv
 from .._ops.random import keys as ops
@@ -250,7 +251,9 @@ def _with_tails(key: Any, low: Any, high: Any, left: Any, right: Any, out: Any) 
     """`out`, with other samples where the interval lies in the left or in the right tail."""
     near = jnp.where(left, -high, jnp.where(right, low, _TAIL))
     far = jnp.where(left, -low, jnp.where(right, high, np.inf))
-    tail = _normal_tail(uniform(key, type_of(out).shape, type_of(out).dtype), near, far)
+    u = uniform(key, type_of(out).shape, type_of(out).dtype)
+    # In 8 bits XLA takes minutes to compile so many operations.
+    tail = round_to(_normal_tail(widen(u), widen(near), widen(far)), type_of(out).dtype)
     return jnp.where(left, -tail, jnp.where(right, tail, out))
 
 

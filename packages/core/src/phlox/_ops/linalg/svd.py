@@ -87,12 +87,12 @@ def _lower(
     rank = min(m, n)
     if subset_by_index is not None and tuple(subset_by_index) != (0, rank):
         raise UnsupportedError("svd: subset_by_index is not there", instead="all of them, and then a slice")
-    if is_cuda(f) and rank > 0:
+    if rank == 0:
+        return lowered_as(_empty, many=True)(f, x, full_matrices=full_matrices, compute_uv=compute_uv)
+    if is_cuda(f):
         return _cuda_lower(f, x, full_matrices, compute_uv, algorithm)
     if algorithm not in _ROUTINES:
         raise UnsupportedError(f"svd: {algorithm} is not there on a CPU", instead="algorithm=None")
-    if rank == 0:
-        return lowered_as(_empty, many=True)(f, x, full_matrices=full_matrices, compute_uv=compute_uv)
     # Without vectors LAPACK does not write their arrays, but they are allocated.
     left, right = (m, n) if full_matrices and compute_uv else (rank, rank)
     vectors = [shaped((*stack, *shape), x.aval.dtype) for shape in ((m, left), (right, n))]
