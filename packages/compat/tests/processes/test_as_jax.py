@@ -403,6 +403,9 @@ name(lambda: x["a"])
 name(jax.numpy_dtype_promotion("strict")(jnp.add), x, 1 > jnp.arange(3))
 name(jax.custom_vjp(lambda x: x), x)
 name(jax.jit(lambda x: jax.pure_callback(fail, x, x)), x)
+name(jax.jit(jnp.sin, compiler_options={"no_option_of_xla": 1}), x)
+with jax.set_mesh(jax.make_mesh((1,), ("i",))):
+    name(jax.lax.with_sharding_constraint, jax.device_put(x, jax.P("i")), jax.P())
 try:
     jax.pure_callback(fail, x, x)
 except jax.errors.JaxRuntimeError as error:
@@ -414,6 +417,6 @@ fail(x)
 def test_errors_have_the_names_of_those_of_jax():
     done = as_jax("-c", ERRORS)
     names = "TypeError ValueError ValueError TypeError TypeError ValueError TypeError "
-    names += "TypePromotionError AttributeError JaxRuntimeError"
+    names += "TypePromotionError AttributeError JaxRuntimeError JaxRuntimeError AssertionError"
     assert done.stdout.split() == [*names.split(), "TypeError"]
     assert "phlox.errors.ShapeError: matmul" in done.stderr or "phlox.errors.ShapeError: dot_general" in done.stderr

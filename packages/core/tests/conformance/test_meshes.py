@@ -362,6 +362,8 @@ def test_kinds_of_axes_and_devices():
         if hasattr(m.sharding, "UnreducedKind"):  # since JAX 0.12
             kinds, partial = m.sharding.UnreducedKind, m.sharding.ManualAxisType(unreduced={"x"})
             assert partial.unreduced_kind is kinds.sum and kind.unreduced_kind is None
+            reductions = "unreduced=frozenset({'x'}), reduced=frozenset(), unreduced_kind=UnreducedKind.sum"
+            assert repr(partial) == f"ManualAxisType(varying=frozenset(), {reductions})"
             assert partial.update(unreduced_kind=kinds.max).unreduced_kind is kinds.max
             with pytest.raises(ValueError):
                 m.sharding.ManualAxisType(unreduced_kind=kinds.max)

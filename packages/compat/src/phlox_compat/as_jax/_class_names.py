@@ -64,8 +64,10 @@ _OTHER_ERRORS = """
 #: the class that jax raises most often, for errors whose first class of Python's is another
 _RAISED_BY_JAX = {
     "AxisError": "ValueError",
+    "CompilerOptionError": "JaxRuntimeError",
     "DeviceError": "ValueError",
     "IndexingError": "TypeError",
+    "ShardingAssertionError": "AssertionError",
     "TreeError": "ValueError",
     "UndefinedRuleError": "AttributeError",
 }

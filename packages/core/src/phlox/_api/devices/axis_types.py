@@ -45,6 +45,10 @@ class ManualAxisType:
         kind = PartitionSpec(unreduced=self.unreduced, unreduced_kind=self.unreduced_kind).unreduced_kind
         object.__setattr__(self, "unreduced_kind", kind)
 
+    def __repr__(self) -> str:
+        names = "varying", "unreduced", "reduced", "unreduced_kind"
+        return f"ManualAxisType({', '.join(f'{name}={getattr(self, name)}' for name in names)})"
+
     @property
     def empty(self) -> bool:
         """True when the value is the same on all devices."""
