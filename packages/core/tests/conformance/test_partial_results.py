@@ -409,6 +409,39 @@ def test_arrays_become_partial_results():
                 np.testing.assert_array_equal(back, ones)
 
 
+def test_devices_keep_their_parts_of_split_arrays_as_partial_results():
+    """Each device holds its own part and zeros, so that none sends anything."""
+    first = np.arange(4) < 2
+    left, right, top, bottom = A * first, A * ~first, A * first[:, None], A * ~first[:, None]
+    nothing = np.zeros_like(A)
+    cases = (
+        (("x", "y"), ("x", None), "y", [left[:2], right[:2], left[2:], right[2:]]),
+        (
+            ("x", "y"),
+            (None, None),
+            "xy",
+            [x * half for half in (first[:, None], ~first[:, None]) for x in (left, right)],
+        ),
+        ((None, "y"), (None, None), "y", [left, right, left, right]),
+        ((None, "y"), (None, None), "xy", [left, right, nothing, nothing]),
+        (("y", None), (None, "x"), "y", [top[:, :2], bottom[:, :2], top[:, 2:], bottom[:, 2:]]),
+    )
+    for source, target, axes, parts in cases:
+
+        def run(m, source=source, target=target, axes=axes):
+            spec, x = m.P(*target, unreduced={*axes}), m.device_put(A, m.P(*source))
+            compiled = m.jit(lambda x: m.reshard(x, spec))
+            results = [m.device_put(x, spec), compiled(x)]
+            text = compiled.lower(x).compile().as_text()
+            return [[np.asarray(s.data) for s in u.addressable_shards] for u in results], text, value(m, results[0])
+
+        for results, text, total in in_judges(run):
+            np.testing.assert_array_equal(results, [parts, parts])
+            # Splitting over another axis sends parts.
+            assert target == (None, "x") or not any(f"{name}(" in text for name in ("all-gather", "all-reduce"))
+            np.testing.assert_array_equal(total, A)
+
+
 def test_partial_results_move_to_other_devices():
     with phlox.set_mesh(mesh(phlox)):
         u = product(phlox, *split(phlox))

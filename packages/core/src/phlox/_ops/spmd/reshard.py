@@ -15,7 +15,7 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.key_uses import passes
 from ..._ir.memory_spaces import kind_of, space_of
 from ..._ir.primitive import Primitive, sharding_in_types
-from ..._ir.sharding_types import Reductions, check_divisible, reductions_of, spec_over
+from ..._ir.sharding_types import Reductions, check_divisible, entries_of, reductions_of, spec_over
 from ..._transform.array_operations import linear_jvp
 from ..._transform.batch import BatchAxis, BatchTracer, Dim
 from ..._transform.jvp import JVPTracer
@@ -65,22 +65,71 @@ def _reshard_lower(f: Function, x: Value, mesh: Mesh | AbstractMesh, spec: Parti
     new = tuple(axis for axis in mesh.axis_names if axis in spec.unreduced - old)
     if not new:
         return f.constrain(x, sharding(spec))
-    # Shardy would take the whole array on each device for its partial result. One device along `new` keeps it, the
-    # others get zeros.
-    before = PartitionSpec(*spec.partitions, unreduced=old, reduced=spec.reduced)
-    x = f.constrain(x, sharding(before))
-    first = np.arange(math.prod(mesh.shape[axis] for axis in new)) == 0
-    first = f.constant(first, shaped(first.shape, dtypes.bool_))
-    split = spec_text(f.module, mesh, PartitionSpec(new), 1)
-    operands = [(first, shaped((1,), dtypes.bool_), split), (x, x.aval, sharding(before))]
+    # Shardy would take the whole array on each device for its partial result.
+    own = _own_parts(f.ins[0], spec, new)
+    entries = [axes or entry for axes, entry in zip(own, _entries(spec, x.aval.ndim), strict=True)]
+    before = sharding(PartitionSpec(*entries, unreduced=old, reduced=spec.reduced))
+    x = f.constrain(x, before)
+    # Maxima and minima are those of equal values, which all devices keep.
+    first = [axis for axis in new if not any(axis in axes for axes in own)] if reductions_in(spec).kind == "sum" else []
+    return _partial_results(f, x, mesh, tuple(spec.unreduced), tuple(first), own, [before, sharding(spec)])
 
-    def body(g: Function, is_first: Value, x: Value) -> list[Value]:
-        if reductions_in(spec).kind != "sum":  # of equal values
+
+def _entries(spec: PartitionSpec, ndim: int) -> list[Any]:
+    return [*spec.partitions, *[None] * (ndim - len(spec.partitions))]
+
+
+def _own_parts(aval: ShapedArray, spec: PartitionSpec, new: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """For each array axis, the mesh axes among `new` over which it is split and stays so.
+
+    A device then holds its own part, and zeros elsewhere, as in JAX; nothing is sent. Not so where the result is split
+    along the array axis: in a manual computation Shardy wants manual mesh axes before others.
+    """
+    if reductions_in(spec).kind != "sum":
+        return [()] * aval.ndim
+    pairs = zip(entries_of(aval), _entries(spec, aval.ndim), strict=True)
+    return [split if entry is None and set(split) <= set(new) else () for split, entry in pairs]
+
+
+def _partial_results(
+    f: Function,
+    x: Value,
+    mesh: Mesh | AbstractMesh,
+    unreduced: tuple[Any, ...],
+    first: tuple[Any, ...],
+    own: list[tuple[Any, ...]],
+    shardings: Sequence[str],
+) -> Value:
+    """`x` with new partial results. `shardings` are those of `x` and of the result.
+
+    Along the mesh axes of `own`, which are listed for each array axis, each device keeps its part. Along the mesh axes
+    `first` the first device keeps its part, and the others get zeros.
+    """
+    counts = [math.prod(mesh.shape[axis] for axis in axes) for axes in own]
+    part = shaped(tuple(size // count for size, count in zip(x.aval.shape, counts, strict=True)), x.aval.dtype)
+
+    def device_indices(axes: tuple[Any, ...]) -> tuple[Value, ShapedArray, str]:
+        count, one = math.prod(mesh.shape[axis] for axis in axes), shaped((1,), dtypes.int32)
+        numbers = f.constant(np.arange(count, dtype=np.int32), shaped((count,), dtypes.int32))
+        return numbers, one, spec_text(f.module, mesh, PartitionSpec(axes), 1)
+
+    def body(g: Function, x: Value, *indices: Value) -> list[Value]:
+        numbers = iter([g.unlike("stablehlo.reshape", i, shaped((), dtypes.int32)) for i in indices])
+        if first:
+            is_first = g.compare("EQ", next(numbers), g.constant(0, shaped((), dtypes.int32)))
+            x = g.select(g.broadcast(is_first, part.shape), x, g.constant(0, part))
+        if not any(own):
             return [x]
-        is_first = g.unlike("stablehlo.reshape", is_first, shaped((), dtypes.bool_))
-        return [g.select(g.broadcast(is_first, x.aval.shape), x, g.constant(0, x.aval))]
+        zero = g.constant(0, shaped((), dtypes.int32))
+        starts = [
+            g.same("stablehlo.multiply", next(numbers), g.constant(size, zero.aval)) if axes else zero
+            for axes, size in zip(own, part.shape, strict=True)
+        ]
+        return [g.op("stablehlo.dynamic_update_slice", [g.constant(0, whole), x, *starts], whole)]
 
-    return manual_computation(f, mesh, tuple(spec.unreduced), operands, [(x.aval, sharding(spec))], body)[0]
+    whole, (before, after) = x.aval, shardings
+    operands = [(x, part, before), *[device_indices(axes) for axes in (first, *own) if axes]]
+    return manual_computation(f, mesh, unreduced, operands, [(whole, after)], body)[0]
 
 
 def _reshard_types(aval: ShapedArray, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> ShapedArray:
