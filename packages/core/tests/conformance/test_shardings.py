@@ -427,9 +427,22 @@ def references_in_spaces(m):
     return results
 
 
+def specs_over_one_device(m):
+    mesh, results = m.make_mesh((1,), ("x",), devices=m.devices()[:1]), []
+    for kind in (None, "pinned_host"):
+        x = m.device_put(np.ones((2, 4), np.float32), m.NamedSharding(mesh, m.P("x"), memory_kind=kind))
+        for f in (lambda x: x + 1, lambda x: x, lambda x: x.T, lambda x: x.sum(0)):
+            y = m.jit(f)(x)
+            results.append((y.sharding.spec, y.sharding.memory_kind, y.committed))
+    return [(repr(spec), *rest) for spec, *rest in results]
+
+
 @pytest.mark.parametrize(
     "program",
-    [shardings_in_host_memory, cached_by_space, attributes_of_types, descriptions_of_spaces, references_in_spaces],
+    [
+        *(shardings_in_host_memory, cached_by_space, attributes_of_types, descriptions_of_spaces, references_in_spaces),
+        specs_over_one_device,
+    ],
     ids=lambda f: f.__name__,
 )
 def test_types_in_spaces_like_jax(program):

@@ -245,10 +245,7 @@ def _by_mesh(assignment: DeviceAssignment, in_placements: Sequence[Placement]) -
     if len(assignment.devices) > 1:
         return assignment.shardings
     whole = NamedSharding(assignment.mesh, PartitionSpec())
-    return [
-        s if isinstance(s := sharding_of(placement), NamedSharding) and s.kind is None else whole
-        for placement in in_placements
-    ]
+    return [s if isinstance(s := sharding_of(placement), NamedSharding) else whole for placement in in_placements]
 
 
 class Lowering(NamedTuple):
