@@ -78,23 +78,11 @@ def _write(f: Function, *xs: Value, dimension: int, is_stable: bool, num_keys: i
 
 
 def moved(f: Function, x: Value, positions: Value, dimension: int) -> Value:
-    """The elements of `x` at `positions`, as XLA's own sorts leave them."""
+    """The elements of `x` at `positions`."""
     # As in argsort: XLA would look each position up in an array of positions.
     if type(x) is Iota and x.dimension == dimension and dtypes.bits(x.aval.dtype) >= 32:
         return f.convert(positions, x.aval.dtype)
-    return gather_along(f, _quiet(f, x), positions, dimension)
-
-
-def _quiet(f: Function, x: Value) -> Value:
-    """`x`, but nans of bfloat16 have the payload of the default nan, as after XLA's own sorts of bfloat16 on CPUs."""
-    if x.aval.dtype != dtypes.bfloat16:
-        return x
-    word = shaped(x.aval.shape, dtypes.uint16)
-    bits = f.unlike("stablehlo.bitcast_convert", x, word)
-    sign = f.same("stablehlo.and", bits, f.number(0x8000, word))
-    quiet = f.same("stablehlo.or", sign, f.number(0x7FC0, word))
-    chosen = f.select(f.compare("NE", x, x), quiet, bits)
-    return f.unlike("stablehlo.bitcast_convert", chosen, x.aval)
+    return gather_along(f, x, positions, dimension)
 
 
 def _unsigned(f: Function, x: Value) -> Value:
