@@ -14,7 +14,7 @@ from typing import Any
 
 import phlox
 from phlox.errors import ArgumentError
-from phlox.extend import Function, Primitive, Value, Zero
+from phlox.extend import Function, Primitive, Value, Zero, publish
 
 from .._core import InnerScope, mlir_context, mlir_module, parse_module, program, within
 
@@ -292,3 +292,6 @@ def _with_attributes(text: str, locations: bool) -> str:
                     op.results[0].replace_all_uses_with(x)
                     op.erase()
         return str(module.operation.get_asm(enable_debug_info=locations))
+
+
+publish(__name__)

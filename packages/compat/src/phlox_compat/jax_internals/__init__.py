@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import st
         _types,
         _versions,
     )
+    from ._hijax import _specs, _transformations  # noqa: F401
     from ._pallas import _tpu, _triton  # noqa: F401
 
 __all__ = ["JAX_VERSION", "TABLE", "UNAVAILABLE", "Entry"]
