@@ -304,6 +304,9 @@ def _sweep_forms(name: str, case: Case, dtype: str, columns: list[np.ndarray]) -
     whole = np.asarray(function(*columns))
     places = range(0, len(whole), max(1, len(whole) // 3))
     for i in places:
+        # Where complex products overflow, XLA's code for vectors has nan and that for numbers may have none.
+        if dtype == "complex64" and not np.isfinite(whole[i]):
+            continue
         single = np.asarray(case.function(phlox)(*(x[i] for x in columns)))
         truth = corner_truth.Truth(whole[i], strict_zero=True)
         if single.shape != () or not truth.allows(single[()], dtype, "value"):

@@ -677,6 +677,7 @@ def examples() -> dict[str, list[Example]]:
 
 #: Primitives that only make sense inside of another transformation; `test_registry.py` says which test has them.
 ELSEWHERE = {
+    "xla_metadata_value": "test_xla_metadata.py of compat, whose module states it",
     "psum": "test_vmap.py and test_pmap.py",
     "manual_cast": "test_mapped_partial_results.py of conformance",
     "psum_invariant": "test_shard_map.py of conformance",
