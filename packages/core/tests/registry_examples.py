@@ -675,9 +675,10 @@ def examples() -> dict[str, list[Example]]:
     return {**found, **_calls(), **_linear_algebra()}
 
 
+#: Primitives of compat, which are there if its modules have been imported; its tests have them.
+OF_COMPAT = {"xla_metadata_value"}
 #: Primitives that only make sense inside of another transformation; `test_registry.py` says which test has them.
 ELSEWHERE = {
-    "xla_metadata_value": "test_xla_metadata.py of compat, whose module states it",
     "psum": "test_vmap.py and test_pmap.py",
     "manual_cast": "test_mapped_partial_results.py of conformance",
     "psum_invariant": "test_shard_map.py of conformance",

@@ -14,11 +14,11 @@ from judge import CASES, rng
 from phlox import errors
 from phlox._ir.primitive import primitive
 from phlox._ops import all_primitives
-from registry_examples import ELSEWHERE, examples
+from registry_examples import ELSEWHERE, OF_COMPAT, examples
 
 with phlox.enable_x64(True):
     TABLE = examples()
-NAMES = sorted(set(all_primitives()) - set(ELSEWHERE))
+NAMES = sorted(set(all_primitives()) - set(ELSEWHERE) - OF_COMPAT)
 #: they hold programs, whose operands have the types that the programs were traced with
 OF_PROGRAMS = {
     "composite",

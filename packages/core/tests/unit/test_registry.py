@@ -27,7 +27,7 @@ from phlox._transform.array_operations import Zero, instantiate
 from phlox._transform.spectra import tangent_of
 from phlox._transform.transpose import Linear
 from phlox._xla.array import physical
-from registry_examples import ELSEWHERE, FORMULAS, FORMULAS_OF_TWO, WITH_KEYS, examples
+from registry_examples import ELSEWHERE, FORMULAS, FORMULAS_OF_TWO, OF_COMPAT, WITH_KEYS, examples
 
 
 @functools.cache
@@ -37,7 +37,7 @@ def table():
 
 
 # As phlox states them: other tests state more when they run.
-NAMES = sorted(set(all_primitives()) - set(ELSEWHERE))
+NAMES = sorted(set(all_primitives()) - set(ELSEWHERE) - OF_COMPAT)
 #: Their derivative is zero by definition, whatever differences say.
 ZERO_BY_DEFINITION = {"stop_gradient"}
 
