@@ -118,6 +118,30 @@ def test_objects_of_a_program_are_pickled(tmp_path):
     assert as_jax(file).stdout.startswith("True")
 
 
+def test_functions_are_pickled_by_name(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(
+        "import inspect, jax, pickle\n"
+        "functions = {name: f for name in dir(jax) if inspect.isfunction(f := getattr(jax, name))}\n"
+        "print(*[name for name, f in functions.items() if pickle.loads(pickle.dumps(f)) is not f])\n"
+        "print({'grad', 'vmap', 'shard_map', 'linearize'} <= {*functions})\n"
+    )
+    done = as_jax(file)
+    assert done.stdout.splitlines() == ["", "True"], done.stdout + done.stderr
+
+
+def test_transformations_import_nothing_of_values_with_types_of_their_own(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(
+        "import sys, jax\n"
+        "jax.vmap, jax.grad\n"
+        "print(*[m for m in ('_operations', '_shard_map') if f'phlox_compat.jax_internals._hijax.{m}' in sys.modules])\n"
+        "print(jax.grad(jax.vmap(lambda x: x * x, axis_size=1, in_axes=None, out_axes=None))(3.0))\n"
+    )
+    done = as_jax(file)
+    assert done.stdout.splitlines() == ["", "6.0"], done.stdout + done.stderr
+
+
 def test_with_jax_loaded_already():
     done = python("-c", "import jax, phlox.as_jax; phlox.as_jax.install()")
     assert f"AdoptionError: the real jax {importlib.metadata.version('jax')} is loaded already" in done.stderr

@@ -9,7 +9,7 @@ import pytest
 import phlox
 import phlox.numpy as jnp
 from phlox_compat.jax_internals import _hijax as hijax
-from phlox_compat.jax_internals._hijax import _specs as specs, _transformations as transforms
+from phlox_compat.jax_internals._hijax import _shard_map, _transformations as transforms, _vmap
 
 
 class Scaled:
@@ -393,9 +393,9 @@ def test_tangents_pass_through_loops_branches_and_checkpoints():
 
 def test_mapped_values_have_a_spec():
     stack = jnp.stack([MATRIX, 3 * MATRIX], 1)
-    values = specs.vmap(shrink, in_axes=1, out_axes=Rows())(stack)
+    values = _vmap.vmap(shrink, in_axes=1, out_axes=Rows())(stack)
     assert hijax.typeof(values) == SmallType((2, 2, 3))
-    sums = specs.vmap(lambda q, x: grow(q).sum() + x, in_axes=(Rows(), 0))(values, jnp.zeros(2))
+    sums = _vmap.vmap(lambda q, x: grow(q).sum() + x, in_axes=(Rows(), 0))(values, jnp.zeros(2))
     np.testing.assert_allclose(sums, grow(values).sum((1, 2)), rtol=1e-6)
     slopes = phlox.vmap(transforms.grad(lambda x: squares(shrink(x))), 1)(stack)
     np.testing.assert_allclose(slopes, 2 * grow(values), rtol=1e-6)
@@ -559,14 +559,14 @@ def part(value, index):
 def test_a_spec_maps_each_array_along_an_axis_of_its_own():
     square = jnp.arange(9.0).reshape(3, 3)
     both = pair(square, jnp.arange(3.0))
-    products = specs.vmap(lambda p: part(p, 0) * part(p, 1), PairSpec((1, 0)), axis_size=3)(both)
+    products = _vmap.vmap(lambda p: part(p, 0) * part(p, 1), PairSpec((1, 0)), axis_size=3)(both)
     np.testing.assert_array_equal(products, square.T * jnp.arange(3.0)[:, None])
     swap = lambda p: pair(part(p, 1), part(p, 0))
-    swapped = specs.vmap(swap, PairSpec((1, None)), PairSpec((None, 1)), axis_size=3)(both)
+    swapped = _vmap.vmap(swap, PairSpec((1, None)), PairSpec((None, 1)), axis_size=3)(both)
     np.testing.assert_array_equal(part(swapped, 1), square)
     np.testing.assert_array_equal(part(swapped, 0), jnp.arange(3.0))
     with pytest.raises(ValueError, match="axis_size must be specified"):
-        specs.vmap(swap, PairSpec((1, None)), PairSpec((None, 1)))(both)
+        _vmap.vmap(swap, PairSpec((1, None)), PairSpec((None, 1)))(both)
 
 
 def test_values_of_values_are_differentiated():
@@ -588,8 +588,8 @@ class SplitRows(hijax.HiPspec):
 def test_a_spec_splits_the_arrays_of_a_value():
     mesh = phlox.make_mesh((1,), ("i",))
     rows = phlox.P("i")
-    split = specs.shard_map(shrink, mesh=mesh, in_specs=rows, out_specs=SplitRows(rows), check_vma=False)
-    joined = specs.shard_map(grow, mesh=mesh, in_specs=(SplitRows(rows),), out_specs=rows, check_vma=False)
+    split = _shard_map.shard_map(shrink, mesh=mesh, in_specs=rows, out_specs=SplitRows(rows), check_vma=False)
+    joined = _shard_map.shard_map(grow, mesh=mesh, in_specs=(SplitRows(rows),), out_specs=rows, check_vma=False)
     for way in (lambda f: f, phlox.jit):
         np.testing.assert_array_equal(way(lambda x: joined(split(x)))(MATRIX), grow(shrink(MATRIX)))
         slopes = way(transforms.grad(lambda x: (joined(split(x)) ** 2).sum()))(MATRIX)

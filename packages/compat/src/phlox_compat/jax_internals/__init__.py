@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import st
         _types,
         _versions,
     )
-    from ._hijax import _specs, _transformations  # noqa: F401
+    from ._hijax import _shard_map, _transformations, _vmap  # noqa: F401
     from ._pallas import _tpu, _triton  # noqa: F401
 
 __all__ = ["JAX_VERSION", "TABLE", "UNAVAILABLE", "Entry"]
@@ -230,7 +230,8 @@ jax.experimental.pallas.tpu | * | _pallas._tpu | qwix
 jax.experimental.pallas.triton | * | _pallas._triton | jax_md
 jax | typeof | _hijax | flax
 jax | grad value_and_grad jvp vjp linearize | _hijax._transformations | any
-jax | vmap shard_map | _hijax._specs | any
+jax | vmap | _hijax._vmap | any
+jax | shard_map | _hijax._shard_map | any
 jax.core | typeof get_aval | _hijax | flax
 jax._src.core | typeof get_aval | _hijax | flax
 """

@@ -185,7 +185,7 @@ def express_over(mesh: Mesh | None, sharding: Sharding, ndim: int) -> NamedShard
 
 def _mesh_of_target(eqn: JaxprEqn) -> Mesh | None:
     """The mesh, without axes, of the one device on which an equation puts its operand."""
-    target = eqn.params["target"] if eqn.primitive.name == "transfer" else None
+    target = eqn.params.get("target")
     return Mesh(np.array(target.devices[0], object), ()) if isinstance(target, SingleDeviceSharding) else None
 
 

@@ -8,9 +8,10 @@ text, and ``jit(f).lower(x).as_text()`` shows it.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
 from typing import Any
 
@@ -235,15 +236,6 @@ def unreduced_text(mesh: Any, reductions: Reductions) -> str:
     return f", unreduced={'' if reductions.kind == 'sum' else reductions.kind}{{{', '.join(names)}}}"
 
 
-class Counter:
-    """The number of the next value; a function and its regions share one."""
-
-    __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value = 0
-
-
 @functools.cache
 def _file_name(file: str, left_out: str | None) -> str:
     """The name of a source file in locations, without what matches the pattern `left_out`."""
@@ -284,7 +276,7 @@ class Function:
         self,
         module: Module,
         axes: Any = None,
-        counter: Counter | None = None,
+        counter: Iterator[int] | None = None,
         indent: str = "    ",
         label: tuple[str, ...] = (),
         auto: tuple[Any, ...] = (),
@@ -292,7 +284,8 @@ class Function:
         self.module = module
         self.axes = axes
         self.auto = auto
-        self.counter = counter or Counter()
+        #: the number of the next value; a function and its regions share one
+        self.counter = counter or itertools.count()
         self.indent = indent
         self.lines: list[str] = []
         #: for locations: the name scopes and the source line of the next lines, and how many lines have a location
@@ -313,9 +306,7 @@ class Function:
 
     def fresh(self) -> str:
         """A new value name."""
-        number = self.counter.value
-        self.counter.value = number + 1
-        return f"%{number}"
+        return f"%{next(self.counter)}"
 
     def line(self, text: str) -> None:
         """Adds one line."""

@@ -1,27 +1,30 @@
 """``jax.experimental.hijax``: values with types of their own, and operations on them."""
 
-from phlox.extend import ShapedArray, Zero
+from phlox.extend import on_demand as _on_demand, publish as _publish
 
-from ..._core import AbstractRef, GradAccum, RefView as TransformedRef, ValAccum
-from ._operations import (
-    HiPrim,
-    NullAccum,
-    RefAccum,
-    VJPHiPrimitive,
-    aval_method,
-    aval_property,
-    bdims_at_front,
-    control_flow_allowed_effects,
-    instantiate_zeros,
-    is_undefined_primal,
-    jvp_from_lin,
-    linearize_from_jvp,
-    unmap_avals,
-    vjp_from_jvp,
-    vjp_from_lin,
-    vmap_rule,
-)
-from ._types import AbstractValue, HiPspec, HiType, MappingSpec, get_aval, register_hitype, typeof
+with _on_demand(__name__):
+    from phlox.extend import ShapedArray, Zero
+
+    from ..._core import AbstractRef, GradAccum, RefView as TransformedRef, ValAccum
+    from ._operations import (
+        HiPrim,
+        NullAccum,
+        RefAccum,
+        VJPHiPrimitive,
+        aval_method,
+        aval_property,
+        bdims_at_front,
+        control_flow_allowed_effects,
+        instantiate_zeros,
+        is_undefined_primal,
+        jvp_from_lin,
+        linearize_from_jvp,
+        unmap_avals,
+        vjp_from_jvp,
+        vjp_from_lin,
+        vmap_rule,
+    )
+    from ._types import AbstractValue, HiPspec, HiType, MappingSpec, get_aval, register_hitype, typeof
 
 __all__ = [
     "AbstractRef",
@@ -54,3 +57,5 @@ __all__ = [
     "vjp_from_lin",
     "vmap_rule",
 ]
+
+_publish(__name__)

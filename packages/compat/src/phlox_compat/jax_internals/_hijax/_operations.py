@@ -60,9 +60,9 @@ class _TangentAccum(GradAccum):
 def _accumulator(ty: Any, nonzero: bool) -> GradAccum:
     if not nonzero:
         return NullAccum(ty)
-    tangent_type: Any = ty.to_tangent_aval() if isinstance(ty, HiType) else ty
-    kind = _TangentAccum if isinstance(tangent_type, HiType) else ValAccum
-    return kind(tangent_type)
+    ct_type: Any = ty.to_ct_aval()
+    kind = _TangentAccum if isinstance(ct_type, HiType) else ValAccum
+    return kind(ct_type)
 
 
 def _with_zeros(tangents: Sequence[Any]) -> list[Any]:

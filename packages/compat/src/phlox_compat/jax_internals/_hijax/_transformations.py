@@ -13,7 +13,7 @@ from typing import Any
 import phlox
 from phlox.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
-from ._types import arrays_of, has_carriers, is_any_registered, tangent_of, tangents_of, typeof, value_of
+from ._types import arrays_of, has_carriers, is_any_registered, stands_for, tangent_of, tangents_of, typeof, value_of
 
 
 def _opened(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
@@ -49,7 +49,7 @@ def _on_tangents(fun: Callable[..., Any], primals: Any, has_aux: bool) -> tuple[
 def _of_values(transform: Callable[..., Any]) -> Callable[..., Any]:
     """`vjp` or `linearize`: (value, a function of tangents)."""
 
-    @functools.wraps(transform)
+    @stands_for(transform)
     def transformed(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **options: Any) -> Any:
         if not is_any_registered() or not callable(fun):
             return transform(fun, *primals, has_aux=has_aux, **options)
@@ -63,7 +63,7 @@ def _of_values(transform: Callable[..., Any]) -> Callable[..., Any]:
 vjp, linearize = _of_values(phlox.vjp), _of_values(phlox.linearize)
 
 
-@functools.wraps(phlox.jvp)
+@stands_for(phlox.jvp)
 def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     if not is_any_registered() or not callable(fun):
         return phlox.jvp(fun, primals, tangents, has_aux=has_aux)
@@ -75,7 +75,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
 def _of_arguments(transform: Callable[..., Any]) -> Callable[..., Any]:
     """`grad` or `value_and_grad`: a function of the values."""
 
-    @functools.wraps(transform)
+    @stands_for(transform)
     def transformed(fun: Callable[..., Any], *args: Any, **options: Any) -> Callable[..., Any]:
         plain: Callable[..., Any] = transform(fun, *args, **options)
         if not is_any_registered():

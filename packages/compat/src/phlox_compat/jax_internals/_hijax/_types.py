@@ -10,17 +10,20 @@ their tangents and cotangents are.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
-from phlox import typeof as typeof_array
+from phlox import lax, typeof as typeof_array
 from phlox.extend import ShapedArray, Zero, instantiate
-from phlox.lax import pcast
 from phlox.tree_util import register_pytree_node
 
 from ..._core import AbstractRef
+
+#: for functions in the place of those of phlox; pickle finds them by their own module
+stands_for = functools.partial(functools.wraps, assigned=("__name__", "__qualname__", "__doc__"))
 
 
 def _must_define(ty: Any, method: str, purpose: str) -> NoReturn:
@@ -169,7 +172,7 @@ def _zero_carriers(types: Sequence[ShapedArray], arrays: Sequence[Any]) -> list[
     carriers = [np.broadcast_to(np.zeros((), part.dtype), part.shape) for part in types]
     # In a `shard_map` they vary between the devices as the value does: else derivatives would be summed.
     varying = tuple({axis for x in arrays for axis in getattr(getattr(x, "aval", None), "vma", ())})
-    return [pcast(x, varying, to="varying") for x in carriers] if varying else carriers
+    return [lax.pcast(x, varying, to="varying") for x in carriers] if varying else carriers
 
 
 def value_of(ty: Any, parts: Iterable[Any]) -> Any:

@@ -94,8 +94,8 @@ class custom_jvp(CustomFunction[P, R]):
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any], **options: Any) -> None:
         """Sets rules for reverse mode, which otherwise transposes the rule of `defjvp`.
 
-        Forward mode does not use them, and reverse mode does not use the rule of `defjvp`, which need not be linear in
-        the eyes of phlox then: it may call other programs.
+        Forward mode does not use them. Reverse mode does not use the rule of `defjvp`, which then need not be one that
+        can be transposed: it may call `pure_callback`, say.
 
         Args:
           fwd, bwd: the rules, as `custom_vjp` describes them.
@@ -217,14 +217,14 @@ class custom_jvp(CustomFunction[P, R]):
         if self.reverse is None:
             return rule
         fwd, bwd = self.reverse._rules(args, leaves, in_tree, expected)
-        return rule._replace(other=functools.partial(custom_vjp_forward, fwd, bwd, jvp=rule))
+        return rule._replace(other_mode=functools.partial(custom_vjp_forward, fwd, bwd, jvp=rule))
 
     def _differentiate(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
         expected = OutType()
         rule = self._rule(args, leaves, in_tree, expected)
         parent = current_trace.get().parent
         is_transposed_later = parent is not None and parent.separates_tangents
-        derive = rule.other if rule.other is not None and is_transposed_later else rule.call
+        derive = rule.other_mode if rule.other_mode is not None and is_transposed_later else rule.call
         outs = by_rule(leaves, lambda primals, tangents: derive(primals, rule.inputs(tangents)))
         assert expected.tree is not None
         return expected.tree.unflatten(outs)

@@ -164,8 +164,8 @@ def _custom_jvp_jvp(
 def _custom_jvp_linearize(
     primals: Sequence[Any], tangents: Sequence[Any], call_jaxpr: ClosedJaxpr, jvp: Rule, num_consts: int
 ) -> tuple[list[Any], list[Any]]:
-    if jvp.other is not None:
-        jvp = jvp._replace(call=jvp.other)
+    if jvp.other_mode is not None:
+        jvp = jvp._replace(call=jvp.other_mode)
     return _custom_jvp_jvp(primals, tangents, call_jaxpr, jvp, num_consts)
 
 

@@ -30,8 +30,8 @@ class Rule(NamedTuple):
     if `symbolic_zeros` is true. A backward rule with `has_logs` also gives logs to the caller of the backward pass; one
     with `generic_batching` may be called for a batch whose examples share a result, see `batched_cotangents`.
 
-    `other` is a rule for the other mode. That of a forward rule of `custom_jvp` takes its place where the derivative is
-    transposed later. That of a backward rule computes tangents: ``other(residuals, tangents)``.
+    `other_mode` is a rule for the other mode. That of a forward rule of `custom_jvp` takes its place where the
+    derivative is transposed later. That of a backward rule computes tangents: ``other_mode(residuals, tangents)``.
     """
 
     call: Callable[..., Any]
@@ -39,11 +39,12 @@ class Rule(NamedTuple):
     symbolic_zeros: bool = False
     has_logs: bool = False
     generic_batching: bool = False
-    other: Callable[..., Any] | None = None
+    other_mode: Callable[..., Any] | None = None
 
     def map(self, change: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Rule:
         """The rule with `change` applied to its functions for both modes."""
-        return self._replace(call=change(self.call), other=None if self.other is None else change(self.other))
+        other_mode = None if self.other_mode is None else change(self.other_mode)
+        return self._replace(call=change(self.call), other_mode=other_mode)
 
     def inputs(self, tangents: Sequence[Any]) -> list[Any]:
         """The tangents as the rule takes them: with `Zero`, or with arrays of zeros in its place."""
@@ -162,18 +163,18 @@ def _with_forward_mode(bwd: Rule, jvp: Rule, count: int) -> Rule:
     bwd_call, jvp_call = bwd.call, jvp.call
     return bwd._replace(
         call=lambda residuals, cts: bwd_call(residuals[:count], cts),
-        other=lambda residuals, tangents: jvp_call(residuals[count:], tangents)[1],
+        other_mode=lambda residuals, tangents: jvp_call(residuals[count:], tangents)[1],
     )
 
 
 def _evaluated(*args: Any, bwd: Rule, num_res: int, out_avals: Sequence[ShapedArray]) -> list[Any]:
-    if bwd.other is None:
+    if bwd.other_mode is None:
         raise DerivativeError(
             "can't apply forward-mode autodiff (jvp) to a custom_vjp function: jvp, jacfwd or linearize of the one "
             f"behind {bwd.name}",
             instead="grad, vjp or jacrev; or define the function with custom_jvp, and its defvjp",
         )
-    return [instantiate(t) for t in bwd.other(args[:num_res], args[num_res:])]
+    return [instantiate(t) for t in bwd.other_mode(args[:num_res], args[num_res:])]
 
 
 def _lin_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
@@ -197,7 +198,7 @@ def _lin_batch(
     out_avals: Sequence[ShapedArray],
 ) -> tuple[list[Any], list[Dim]]:
     wide = tuple(axis.wider(a, 0) for a in out_avals)
-    evaluate = bwd.other
+    evaluate = bwd.other_mode
 
     def evaluated(residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         assert evaluate is not None
@@ -207,7 +208,7 @@ def _lin_batch(
 
     bwd = bwd._replace(
         call=partial(batched_cotangents, bwd, axis, dims[:num_res], (0,) * len(wide), dims[num_res:]),
-        other=None if evaluate is None else evaluated,
+        other_mode=None if evaluate is None else evaluated,
     )
     return custom_lin.bind(*args, bwd=bwd, num_res=num_res, out_avals=wide), [0] * len(wide)
 
