@@ -497,6 +497,14 @@ def test_zeta_of_large_and_infinite_numbers(dtype):
         np.testing.assert_array_equal(special.zeta(np.asarray(2.0, dtype), np.asarray([np.inf, 0], dtype)), [0, np.inf])
 
 
+@pytest.mark.parametrize(
+    "a, x, slope", [(1e-30, 30, 9.6869216e29), (0.1, 100, 14.905892), (3, 700, 5.6458345), (30, 0.5, 0.069646873)]
+)
+def test_derivatives_of_samples_where_the_density_underflows(a, x, slope):
+    """mpmath's ``-(dP/da) / (dP/dx)`` in 60 digits."""
+    np.testing.assert_allclose(phlox.lax.random_gamma_grad(np.float32(a), np.float32(x)), slope, rtol=1e-4)
+
+
 def test_gammaincc_of_small_parameters():
     """1 minus a number near 1 would lose a digit at the first, and all of them at the last."""
     points = [(0.1, 0.9), (0.01, 0.3), (1e-4, 0.5), (1e-10, 0.5)]

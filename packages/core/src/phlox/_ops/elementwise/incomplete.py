@@ -246,7 +246,10 @@ def _by_a(part: Part) -> Callable[..., Formula]:
         upper = (x > 1.0) & (x > a)
         power = _log_factor(a, x)
         # Temme's expansion has the values only. Derivatives by a always take the loops.
-        active = ~(none | wrong | (power < -np.log(float(info.max))) | missing)
+        active = ~(none | wrong | missing)
+        if part is not Part.SAMPLE:
+            # Where the factor underflows, the derivative is 0. That of a sample has no factor.
+            active = active & ~(power < -np.log(float(info.max)))
         ax = _factor(a, x, power, info)
         slope = upper.where(
             -_gamma_fraction(ax, x, a, active & upper, eps, part),
