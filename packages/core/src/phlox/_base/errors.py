@@ -13,7 +13,7 @@
     │   └── CompilerOptionError (ValueError)   … because of an unknown compiler option
     ├── OutOfMemoryError (JaxRuntimeError, MemoryError) a device has no memory for an array or a program
     ├── ExportError (ValueError)               a function that cannot be exported or loaded
-    ├── UnsupportedError (NotImplementedError) an option that NumPy has and phlox does not
+    ├── UnsupportedError (NotImplementedError, ValueError) an option that NumPy has and phlox does not
     ├── ShapeError (TypeError, ValueError)     shapes that do not fit
     │   └── AxisError (IndexError)             an axis that the array does not have
     ├── ShardingTypeError (TypeError)          operands whose types leave open how the result is sharded
@@ -278,7 +278,7 @@ class CheckRuntimeWarning(CheckWarning, RuntimeWarning):
     """A `CheckWarning` of a trap that jax warns of, too, by a `RuntimeWarning`."""
 
 
-class UnsupportedError(PhloxError, NotImplementedError):
+class UnsupportedError(PhloxError, NotImplementedError, ValueError):
     """An option that NumPy or JAX has and phlox does not have. The message says what to write instead."""
 
 
