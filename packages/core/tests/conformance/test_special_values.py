@@ -505,6 +505,32 @@ def test_derivatives_of_samples_where_the_density_underflows(a, x, slope):
     np.testing.assert_allclose(phlox.lax.random_gamma_grad(np.float32(a), np.float32(x)), slope, rtol=1e-4)
 
 
+@pytest.mark.parametrize(
+    "name, arguments, slopes",
+    [
+        ("comb", (1e10, 2), (1e10, 1.1051533e21)),
+        ("comb", (1e8, 0.5), (5.6418958e-05, 207443.38)),
+        ("comb", (1e4, 1.1), (2.6403361, 209424.27)),
+        ("poch", (1e10, 2), (2e10, 2.3025851e21)),
+        ("poch", (1e4, -2), (-2.0009003e-12, 9.2128540e-08)),
+        ("poch", (-10.5, -3), (-1.2420256e-4, -1.3600102e-3)),
+        ("zeta", (1.5, 1e30), (-1.4215511e-13, 0)),
+        ("zeta", (2, 1e20), (-4.7051701e-19, 0)),
+    ],
+)
+def test_derivatives_far_out(name, arguments, slopes):
+    """Slopes by both arguments, of mpmath. Differences of digamma, as in jax, have no digits left there."""
+    values = phlox.grad(getattr(special, name), (0, 1))(*np.float32(arguments))
+    np.testing.assert_allclose(values, np.float32(slopes), rtol=1e-5)
+
+
+def test_limits_of_infinite_values():
+    assert special.comb(np.float32(1e30), np.float32(1e20)) == np.inf
+    np.testing.assert_array_equal(special.poch(np.float32([1.5, 1e-5, 3]), np.float32(np.inf)), np.inf)
+    slopes = phlox.vmap(phlox.grad(special.erfcx))(np.float32([-9, -9.5, -20, -1e3]))
+    np.testing.assert_allclose(slopes, [-5.42195e36, -np.inf, -np.inf, -np.inf], rtol=1e-5)
+
+
 def test_gammaincc_of_small_parameters():
     """1 minus a number near 1 would lose a digit at the first, and all of them at the last."""
     points = [(0.1, 0.9), (0.01, 0.3), (1e-4, 0.5), (1e-10, 0.5)]

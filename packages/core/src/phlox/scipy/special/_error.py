@@ -46,17 +46,26 @@ def erfcx(x: ArrayLike) -> Array:
     out = chebyshev(ERFCX, t) / (1 + 2 * above)
     # erfcx(-x) = 2 exp(x**2) - erfcx(x). For x > 0 the square is not computed: it overflows, and inf in the branch that
     # is not selected makes the derivative nan.
-    mirrored = 2 * _exp_of_square(1, jnp.where((x < 0) & (x > -100), x, 0)) - out
-    out = jnp.where(x < 0, jnp.where(x > -100, mirrored, jnp.inf), out)
+    mirrored = 2 * _exp_of_square(1, jnp.where((x < 0) & (x > -1e18), x, 0)) - out
+    out = jnp.where(x < 0, jnp.where(x > -1e18, mirrored, jnp.inf), out)
     return jnp.where(x == x, out, jnp.nan).astype(dtype)
 
 
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
 def _exp_of_square(factor: float, x: Any) -> Any:
     """exp(factor * x**2) for abs(x) <= 100, where the factor is a power of 2 or its negative."""
     # The square is of two parts, as its rounding error would be multiplied by its size. Multiples of 1 / 16 up to 100
     # have 11 bits, so their squares are exact in float32 too.
     high = jnp.round(x * 16) / 16
     return jnp.exp(factor * high * high) * jnp.exp(factor * (x - high) * (x + high))
+
+
+@_exp_of_square.defjvp
+def _exp_of_square_jvp(factor: float, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    # That of the product above would be nan where it overflows.
+    (x,), (t,) = primals, tangents
+    out = _exp_of_square(factor, x)
+    return out, 2 * factor * x * out * t
 
 
 @jit(inline=True)

@@ -204,11 +204,18 @@ def _large_comb(n: Any, k: Any) -> Any:
     rest = n - k
     corrections = _stirling_series(n) - _stirling_series(k) - _stirling_series(rest)
     powers = lax.pow(n / k, k) * lax.pow(n / rest, rest)
-    return powers * lax.exp(corrections) * lax.sqrt(n / (2 * np.pi * k) / rest)
+    # Two roots, as XLA divides by the product of two divisors, which may overflow.
+    return powers * lax.exp(corrections) * (lax.sqrt(n / rest) / lax.sqrt(2 * np.pi * k))
+
+
+def _digamma_change(z: Any, m: Any) -> Any:
+    """``digamma(z + m) - digamma(z)`` for z > 0 and m >= 0, without their cancellation."""
+    _, slope = jvp(lambda z: log_beta(z, jnp.where(m == 0, 1, m)), (z,), (jnp.ones_like(z),))
+    return jnp.where(m == 0, 0, -slope)
 
 
 _comb.defjvps(
-    lambda t, out, n, k: (lax.digamma(n + 1) - lax.digamma(n - k + 1)) * out * t,
+    lambda t, out, n, k: _digamma_change(n - k + 1, k) * out * t,
     lambda t, out, n, k: (lax.digamma(n - k + 1) - lax.digamma(k + 1)) * out * t,
 )
 
@@ -252,7 +259,7 @@ def _poch(z: Any, m: Any) -> Any:
     # gamma multiplies the rounding error of the sum by its logarithmic derivative, roughly log(total).
     rounded = total - z
     rest = (z - (total - rounded)) + (m - rounded)
-    change = jnp.where((rest == 0) | (total < 1), 0.0, rest * lax.log(jnp.abs(total)))
+    change = jnp.where((rest == 0) | (total < 1) | (total == np.inf), 0.0, rest * lax.log(jnp.abs(total)))
     out = _gamma(total) * (1 + change) / _gamma(z)
     # The quotient of Stirling's formulas, where the gamma functions overflow
     start, end = (8, 170) if _is_double(z) else (4, 34)
@@ -272,7 +279,10 @@ def _slope_by_z(t: Any, out: Any, z: Any, m: Any) -> Any:
     end = jnp.where(turned, 1 - z - m, z + m)
     # 1 / gamma has the slope (-1)**n n! at -n.
     at_zero = (1 - 2 * (z % 2)) * _gamma(1 - jnp.where(zero, z, 0)) * _gamma(jnp.where(zero, z + m, 1))
-    return jnp.where(zero, at_zero, (lax.digamma(end) - lax.digamma(start)) * out) * t
+    least = jnp.minimum(start, end)
+    change = jnp.sign(jnp.where(turned, -m, m)) * _digamma_change(jnp.where(least > 0, least, 1), jnp.abs(m))
+    change = jnp.where(least > 0, change, lax.digamma(end) - lax.digamma(start))
+    return jnp.where(zero, at_zero, change * out) * t
 
 
 _poch.defjvps(_slope_by_z, lambda t, out, z, m: lax.digamma(z + m) * out * t)

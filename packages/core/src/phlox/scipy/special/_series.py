@@ -30,7 +30,7 @@ def _zeta_by_x(x: Any, q: Any) -> Any:
         total = total - jnp.log(q + k) * (q + k) ** -x
     end = q + count
     log, power = jnp.log(end), end**-x
-    total = total - power * end / (x - 1) * (log + 1 / (x - 1)) - 0.5 * power * log
+    total = total - end ** (1 - x) / (x - 1) * (log + 1 / (x - 1)) - 0.5 * power * log
     # x (x + 1) ... (x + 2j - 2) / end**(2j - 1) and its derivative by x
     factor, slope = x / end, 1 / end
     for j, b in enumerate(_EULER_MACLAURIN, 1):
