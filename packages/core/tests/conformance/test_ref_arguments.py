@@ -1,5 +1,7 @@
 """References and views as arguments of functions that are recorded, mapped and differentiated, on eight devices."""
 
+import functools
+
 import jax
 import jax.numpy
 import numpy as np
@@ -12,11 +14,11 @@ X = np.array([0.5, 1.5, 2.5], np.float32)
 ROWS = np.arange(16, dtype=np.float32).reshape(8, 2)
 
 
-def agree(case):
+def agree(case, dtypes=True):
     mine, theirs = (jax.tree.leaves(case(m)) for m in (phlox, jax))
     assert len(mine) == len(theirs)
     for a, b in zip(mine, theirs, strict=True):
-        assert np.asarray(a).dtype == np.asarray(b).dtype
+        assert not dtypes or np.asarray(a).dtype == np.asarray(b).dtype
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6)
 
 
@@ -303,6 +305,133 @@ def test_derivatives_that_are_refused():
         phlox.jvp(scaled, (r, 2.0), (X, 1.0))
     with pytest.raises(TypeError):
         phlox.grad(scaled)(r, 2.0)
+
+
+# --- functions with rules -------------------------------------------------------------------------------
+
+
+def times(m):
+    """(r, x) -> r[...] * x, whose rule reads the reference, and has gradients of both that are ten times too large."""
+    f = m.custom_vjp(lambda r, x: r[...] * x)
+    f.defvjp(lambda r, x: (r[...] * x, (r[...], x)), lambda kept, ct: (10 * ct * kept[1], 10 * ct * kept[0]))
+    return f
+
+
+def read_at_the_call(m, x, jit):
+    r, f = m.new_ref(x), times(m)
+
+    def run(r, x):
+        r[...] = x * 0 + 5
+        out = f(r, x)
+        r[...] = x * 0 + 7
+        return out
+
+    return m.grad(jit(lambda x: run(r, m.lax.stop_gradient(x)) * x))(x), r[...]
+
+
+def made_inside(m, x, jit):
+    f = times(m)
+
+    def run(x):
+        r = m.new_ref(x * 3)
+        out = f(r, x)
+        r[...] = m.numpy.sin(x)
+        return f(r, out) + r[...]
+
+    return m.value_and_grad(jit(run))(x), m.vmap(m.grad(jit(run)))(X)
+
+
+def not_differentiated(m, x, jit):
+    f = times(m)
+    return m.grad(jit(lambda x: x * f(m.new_ref(3.0), 4.0)))(x)
+
+
+def in_loops(m, x, jit):
+    f, r = times(m), m.new_ref(x)
+
+    def turn(c, _):
+        r[...] += 1
+        return f(r, c), r[...]
+
+    return m.grad(jit(lambda x: m.lax.scan(turn, x, None, length=3)[0]))(x), r[...]
+
+
+def written_by_the_function(m, x, jit):
+    """A counter and a key, as layers have them, and a maximum that only the rule writes."""
+
+    def draw(count, key, largest, x):
+        count[...] += 1
+        key[...], mine = m.random.split(key[...])
+        return x * m.random.uniform(mine) * count[...]
+
+    def rule(count, key, largest, x):
+        largest[...] = m.numpy.maximum(largest[...], x)
+        out = draw(count, key, largest, x)
+        return out, (largest, largest[...])
+
+    def backward(kept, ct):
+        largest, value = kept
+        largest[...] += ct
+        return None, None, None, ct * value
+
+    f = m.custom_vjp(draw)
+    f.defvjp(rule, backward)
+    refs = m.new_ref(np.int32(0)), m.new_ref(m.random.key(1)), m.new_ref(np.float32(0))
+    step = jit(lambda *args: f(*args[:3], f(*args)))
+    out, gradient = step(*refs, x), m.grad(step, 3)(*refs, x)
+    return out, gradient, refs[0][...], m.random.key_data(refs[1][...]), refs[2][...]
+
+
+def trees_and_flags(m, x, jit):
+    seen = []
+
+    def rule(h, tree, x):
+        seen.append((tree["r"].perturbed, tree["b"].perturbed))
+        r, b, x = tree["r"].value, tree["b"].value, x.value
+        return h(x) * r[...] * b, r[...] * b
+
+    def backward(h, kept, ct):
+        return None, 10 * ct * kept
+
+    f = functools.partial(m.custom_vjp, nondiff_argnums=(0,))(lambda h, tree, x: h(x) * tree["r"][...] * tree["b"])
+    f.defvjp(rule, backward, symbolic_zeros=True)
+    r = m.new_ref(x)
+    gradient = m.grad(jit(lambda x: f(m.numpy.sin, {"r": r, "b": 2.0}, x)))(x)
+    return gradient, [flag for _, flag in seen][-1]
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize(
+    "case",
+    [read_at_the_call, made_inside, not_differentiated, in_loops, written_by_the_function, trees_and_flags],
+    ids=lambda f: f.__name__,
+)
+def test_rules_use_references(case, jitted):
+    agree(lambda m: case(m, np.float32(2), m.jit if jitted else lambda f: f), dtypes=False)
+
+
+def test_rules_use_views():
+    """jax refuses views here."""
+    r, f = phlox.new_ref(X), phlox.custom_vjp(lambda r, x: r[...] * x)
+    f.defvjp(lambda r, x: (r[...] * x, r[...]), lambda value, ct: (None, 10 * ct * value))
+    for transform in (lambda f: f, phlox.jit):
+        assert phlox.grad(transform(lambda x: f(r.at[1], x)))(2.0) == 15
+
+
+def test_rules_with_references_that_are_refused():
+    calls = []
+
+    def rule(r, x):
+        if calls.append(None) or len(calls) > 1:
+            r[...] = x
+        return x, None
+
+    f = phlox.custom_vjp(lambda r, x: x)
+    f.defvjp(rule, lambda _, ct: (None, ct))
+    with pytest.raises(phlox.errors.RefError, match="for some derivatives only"):
+        phlox.grad(phlox.jit(f), 1)(phlox.new_ref(0.0), 1.0)
+    with pytest.raises(phlox.errors.RefError, match="appeared at both"):
+        phlox.grad(lambda x: (lambda r: times(phlox)(r, r))(phlox.new_ref(x)))(1.0)
 
 
 # --- errors ---------------------------------------------------------------------------------------------

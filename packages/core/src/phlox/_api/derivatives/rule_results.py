@@ -14,7 +14,6 @@ from ..._ops.structure.shape import convert
 from ..._trace.refs import Ref
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
-from ..jit.references import ArrayTree, Structure
 from .symbolic import as_internal_tangent
 
 
@@ -211,11 +210,10 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
     return cotangents
 
 
-def check_returned_refs(rule: RuleName, refs: Sequence[Ref], in_tree: Structure, args: Sequence[Any]) -> None:
-    """Raises `RefError` unless the references that a forward rule saves are arguments: they mean those of the call."""
-    own = [*(in_tree.refs if isinstance(in_tree, ArrayTree) else []), *pytree.tree_leaves(args)]
+def check_returned_refs(rule: RuleName, refs: Sequence[Ref], passed: Sequence[Any]) -> None:
+    """Raises `RefError` unless the references that a forward rule saves are among its arguments `passed`."""
     for ref in refs:
-        if not any(ref is x for x in own):
+        if not any(ref is x for x in passed):
             raise RefError(
                 f"custom_vjp fwd function {rule.name} returned a mutable array reference of type {ref.aval} that was "
                 "not an argument",

@@ -296,7 +296,7 @@ def _flatten_view(view: RefView) -> tuple[list[Any], tuple[Any, ...]]:
         [None if hasattr(x, "dtype") else (x.start, x.stop, x.step) if isinstance(x, slice) else x for x in leaves]
     )
     arrays = [x for x, s in zip(leaves, static, strict=True) if s is None]
-    return [view.ref, *arrays], (view.ref.aval, view.aval, tree, static)
+    return [view.ref, *arrays], (getattr(view.ref, "aval", None), view.aval, tree, static)
 
 
 def _unflatten_view(aux: tuple[Any, ...], children: Iterable[Any]) -> RefView:
