@@ -382,6 +382,27 @@ def written_by_the_function(m, x, jit):
     return out, gradient, refs[0][...], m.random.key_data(refs[1][...]), refs[2][...]
 
 
+def mapped_before_the_rule_runs(m, x, jit):
+    """The rule adds to the example of the reference that it got, also in programs inside of the mapped function."""
+
+    def backward(kept, ct):
+        r, x = kept
+        r[...] += ct * x
+        return None, ct * m.numpy.cos(x)
+
+    f = m.custom_vjp(lambda r, x: m.numpy.sin(x))
+    f.defvjp(lambda r, x: (m.numpy.sin(x), (r, x)), backward)
+    r, rows = m.new_ref(X * 0), m.new_ref(np.zeros((2, 3), np.float32))
+
+    def turns(r, x):
+        return m.lax.scan(lambda c, _: (m.checkpoint(f)(r, jit(f)(r, c)), None), x, None, length=2)[0]
+
+    def both(x):
+        return m.vmap(turns)(r, x).sum() + m.vmap(m.vmap(f), (0, None))(rows, x).sum()
+
+    return m.grad(jit(both))(X * x), r[...], rows[...]
+
+
 def trees_and_flags(m, x, jit):
     seen = []
 
@@ -403,7 +424,15 @@ def trees_and_flags(m, x, jit):
 @pytest.mark.parametrize("jitted", [False, True])
 @pytest.mark.parametrize(
     "case",
-    [read_at_the_call, made_inside, not_differentiated, in_loops, written_by_the_function, trees_and_flags],
+    [
+        read_at_the_call,
+        made_inside,
+        not_differentiated,
+        in_loops,
+        written_by_the_function,
+        mapped_before_the_rule_runs,
+        trees_and_flags,
+    ],
     ids=lambda f: f.__name__,
 )
 def test_rules_use_references(case, jitted):

@@ -109,7 +109,7 @@ class Ref:
     Ref([0., 5., 0.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "aval", "freed", "home", "outer", "value")
+    __slots__ = ("__weakref__", "aval", "freed", "home", "outer", "value", "whole")
 
     #: the advice of the error that a function of arrays raises for a reference
     array_advice = "ref[...], which reads its value"
@@ -124,6 +124,9 @@ class Ref:
         #: the argument of a jitted function that this reference stood for while the function was traced, for rules that
         #: use it after that
         self.outer: Ref | None = None
+        #: the argument of a mapped function of which this reference held an example, and its mapped axis; set when the
+        #: function has returned, for backward rules that use it later
+        self.whole: tuple[Ref, int | None] | None = None
 
     def read(self, trace: Any) -> Any:
         """The value, for use under `trace`."""

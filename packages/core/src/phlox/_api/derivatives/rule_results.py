@@ -84,7 +84,7 @@ def pair_of(result: Any, rule: RuleName) -> tuple[Any, Any]:
     if isinstance(result, tuple | list) and len(result) == 2:
         return result[0], result[1]
     raise TreeError(
-        f"{rule} must produce a pair (list or tuple of length two) {_KINDS[rule.kind].pair}, but got {result!r}",
+        f"{rule} must produce a pair (list or tuple of length two) {_KINDS[rule.kind].pair}, but got {result}",
         path=(),
         expected="a tuple of 2",
         got=type(result).__name__,
@@ -199,10 +199,11 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
         if have is None or have.shape != expected.shape or have.dtype != expected.dtype:
             path = pytree.named_paths(pytree.tree_structure(like), like)[i]
             got = repr(ct) if have is None else have.short
+            zeros = "Consider just returning a None here" if type(ct) is Zero else "None for zeros"
             raise DerivativeError(
                 f"At output{pytree.keystr(path)} the bwd rule produced an output of type {got}, corresponding to an "
                 f"argument of {name} of type {aval.short}",
-                instead=f"a cotangent of type {expected.short}; None for zeros",
+                instead=f"a cotangent of type {expected.short}. {zeros}",
                 expected=expected,
                 got=have,
             )
