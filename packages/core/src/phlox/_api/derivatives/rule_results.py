@@ -163,17 +163,19 @@ def checked_tangents(tangents: Sequence[Any], outs: Sequence[Any], tree: PyTreeD
     return results
 
 
-def _is_rounded(have: Any, target: Any) -> bool:
-    """Whether numbers of the dtype `have` are converted to `target`."""
-    return dtypes.kind(have) == dtypes.kind(target) == "f" and dtypes.bits(target) >= 16
+def _is_converted(have: ShapedArray, target: Any) -> bool:
+    """Whether a cotangent of the type `have` is converted to the dtype `target`."""
+    # Python numbers give way, as in sums. An array of another kind is a mistake, which is named.
+    kinds = {"i": "fc", "f": "fc"} if have.weak_type else {"f": "f"}
+    return dtypes.kind(target) in kinds.get(dtypes.kind(have.dtype), "") and dtypes.bits(target) >= 16
 
 
 def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[ShapedArray]) -> list[Any]:
     """The cotangents of all leaves; None for a part of the arguments means zeros for all of its leaves.
 
-    A real floating cotangent of another dtype is converted to that of its argument: rules of programs in bfloat16 often
-    compute in float32. JAX lets such a cotangent pass, which fails where it meets one of the argument's dtype. One that
-    would be rounded to 8 bits is refused.
+    A real cotangent of another dtype is converted to that of its argument: rules of programs in bfloat16 often compute
+    in float32, and others return the number 0. JAX lets such a cotangent pass, which fails where it meets one of the
+    argument's dtype. One that would be rounded to 8 bits is refused.
     """
     try:
         # None is a value here, and may stand for a whole argument.
@@ -193,7 +195,7 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
             continue
         ct = as_internal_tangent(ct)
         have = typeof_value(ct)
-        if have is not None and have.dtype != expected.dtype and _is_rounded(have.dtype, expected.dtype):
+        if have is not None and have.dtype != expected.dtype and _is_converted(have, expected.dtype):
             ct = convert(ct, expected.dtype)
             have = typeof_value(ct)
         if have is None or have.shape != expected.shape or have.dtype != expected.dtype:
