@@ -317,7 +317,10 @@ def test_keys_in_references():
         (jnp.sum, r"sum got a Ref of type Ref\{float32\[3\]\} at position 0"),
         (lambda ref: jnp.add(1, ref), r"add got a Ref of type Ref\{float32\[3\]\} at position 1"),
         (lambda ref: jnp.sum(ref.at[1:]), r"sum got a RefView of type Ref\{float32\[2\]\} at position 0"),
-        (lambda ref: lax.scan(lambda c, _: (c, None), (1, ref), None, 2), r"argument c\[1\] of <lambda>, given to scan,"),
+        (
+            lambda ref: lax.scan(lambda c, _: (c, None), (1, ref), None, 2),
+            r"argument c\[1\] of <lambda>, given to scan,",
+        ),
     ],
     ids=["first", "second", "view", "carry"],
 )

@@ -383,9 +383,10 @@ def _fitting(function: str, ref: Ref | RefView, there: Any, value: Any) -> Any:
             expected=aval.shape,
             got=value_aval.shape,
         )
-    # A weakly typed number fits into each dtype of its kind. Other values must have the dtype, as nothing shows that an
-    # assignment rounds.
-    fits = value_aval.weak_type and _class(value_aval) == _class(aval)
+    # A weakly typed number fits into each dtype of its kind, an assigned integer into each integer dtype, as in JAX.
+    # Other values must have the dtype, as nothing shows that an assignment rounds.
+    kind = _class(aval)
+    fits = kind == _class(value_aval) and (value_aval.weak_type or (kind == "i" and function != "addupdate"))
     if value_aval.dtype != aval.dtype and not fits:
         raise DtypeError(
             f"{function}: a value of dtype {value_aval.dtype} for {ref.aval}",
