@@ -356,6 +356,23 @@ def in_loops(m, x, jit):
     return m.grad(jit(lambda x: m.lax.scan(turn, x, None, length=3)[0]))(x), r[...]
 
 
+def closed_over(m, x, jit):
+    """The rule calls the function, reads one reference and writes another, which no argument names."""
+    scale, largest = m.new_ref(np.float32(3)), m.new_ref(np.float32(0))
+    f = m.custom_vjp(lambda x: scale[...] * x)
+
+    def rule(x):
+        largest[...] = m.numpy.maximum(largest[...], x)
+        return f(x), scale[...]
+
+    def backward(value, ct):
+        largest[...] += ct
+        return (10 * ct * value,)
+
+    f.defvjp(rule, backward)
+    return m.value_and_grad(jit(f))(x), scale[...], largest[...]
+
+
 def written_by_the_function(m, x, jit):
     """A counter and a key, as layers have them, and a maximum that only the rule writes."""
 
@@ -426,6 +443,7 @@ def trees_and_flags(m, x, jit):
     "case",
     [
         read_at_the_call,
+        closed_over,
         made_inside,
         not_differentiated,
         in_loops,
@@ -437,6 +455,33 @@ def trees_and_flags(m, x, jit):
 )
 def test_rules_use_references(case, jitted):
     agree(lambda m: case(m, np.float32(2), m.jit if jitted else lambda f: f), dtypes=False)
+
+
+@pytest.mark.parametrize("loop", ["scan", "fori_loop", "jit", "checkpoint"])
+def test_rules_read_what_programs_have_written(loop):
+    """The values of the same program in Python; jax reads those of the start."""
+    scale = phlox.new_ref(3.0)
+    f = phlox.custom_vjp(lambda x: scale[...] * x)
+    f.defvjp(lambda x: (f(x), scale[...]), lambda value, ct: (10 * ct * value,))
+
+    def body(x):
+        scale[...] += 1.0
+        x = f(x)
+        scale[...] *= 2.0
+        return x
+
+    def run(x):
+        scale[...] = 3.0
+        if loop == "scan":
+            return phlox.lax.scan(lambda c, _: (body(c), None), x, None, length=2)[0]
+        if loop == "fori_loop":
+            return phlox.lax.fori_loop(0, 2, lambda i, c: body(c), x)
+        transform = getattr(phlox, loop)
+        return transform(lambda x: body(transform(body)(x)))(x)
+
+    for transform in (lambda f: f, phlox.jit):
+        assert transform(phlox.value_and_grad(run))(2.0) == (72, 3600)
+        assert scale[...] == 18
 
 
 def test_rules_use_views():
@@ -459,6 +504,15 @@ def test_rules_with_references_that_are_refused():
     f.defvjp(rule, lambda _, ct: (None, ct))
     with pytest.raises(phlox.errors.RefError, match="for some derivatives only"):
         phlox.grad(phlox.jit(f), 1)(phlox.new_ref(0.0), 1.0)
+
+    def made_inside(x):
+        r = phlox.new_ref(x)
+        g = phlox.custom_vjp(lambda x: r[...] * x)
+        g.defvjp(lambda x: (g(x), r[...]), lambda value, ct: (ct * value,))
+        return g(x)
+
+    with pytest.raises(phlox.errors.UnexpectedTracerError, match="closes over a value that is being differentiated"):
+        phlox.grad(phlox.jit(made_inside))(1.0)
     with pytest.raises(phlox.errors.RefError, match="appeared at both"):
         phlox.grad(lambda x: (lambda r: times(phlox)(r, r))(phlox.new_ref(x)))(1.0)
 

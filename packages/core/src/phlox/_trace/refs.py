@@ -19,7 +19,7 @@ from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxprs_in, memo
 from .._ir.key_uses import KeyUses
 from .._ir.memory_spaces import Space
 from .._ir.primitive import Primitive, current_trace
-from .trace import Tracer, leaked
+from .trace import Trace, Tracer, bind_under, leaked
 
 
 class AbstractRef:
@@ -175,6 +175,28 @@ def write_all(refs: Sequence[Ref], state: Sequence[Any]) -> None:
     trace = current_trace.get()
     for ref, value in zip(refs, state, strict=True):
         ref.write(trace, value)
+
+
+class SubstitutedRefs(Trace):
+    """Passes operations on, and keeps values of its own for the references that are the keys of `values`."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: dict[Ref, Any]):
+        super().__init__()
+        self.values = values
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        return bind_under(self.parent, primitive, args, params)
+
+    def read_ref(self, ref: Ref) -> Any:
+        return self.values[ref] if ref in self.values else ref.read(self.parent)
+
+    def write_ref(self, ref: Ref, value: Any) -> None:
+        if ref in self.values:
+            self.values[ref] = value
+        else:
+            ref.write(self.parent, value)
 
 
 # --- references from outside of a recorded program ------------------------------------------------------

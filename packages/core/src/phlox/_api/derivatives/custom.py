@@ -18,10 +18,10 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr
 from ..._ir.primitive import current_trace
-from ..._ops.control.custom import custom_jvp_call, custom_vjp_call
+from ..._ops.control.custom import closes_over, custom_jvp_call, custom_vjp_call
 from ..._ops.control.custom_rules import Rule, custom_vjp_forward
 from ..._ops.elementwise.arithmetic import stop_gradient
-from ..._trace.refs import Ref, values
+from ..._trace.refs import Ref, accesses, values
 from ..._trace.trace import ArrayBase, Tracer, typeof
 from ..._transform.array_operations import Zero, instantiate
 from ..._transform.jvp import by_rule
@@ -303,6 +303,8 @@ class custom_vjp(CustomFunction[P, R]):
     generic_batching: bool = False
     #: the references that the forward rule may save for the backward rule
     refs: Sequence[Ref] = ()
+    #: the number of leaves after the arguments that are values of closed-over references; None if not known
+    num_captured: int | None = None
 
     def defvjp(
         self,
@@ -459,17 +461,20 @@ class custom_vjp(CustomFunction[P, R]):
             arguments.check_outputs(self.fun, out, outs, role="custom_vjp primal function")
         return out
 
-    def _with_refs(self, args: Sequence[Any], arrays: Sequence[Any], tree: ArrayTree) -> R:
-        from .rules_of_refs import RefCall  # few functions with rules take references
+    def _with_refs(
+        self, args: Sequence[Any], arrays: Sequence[Any], tree: ArrayTree, captured: Sequence[Ref] = ()
+    ) -> R:
+        from .rules_of_refs import RefCall  # few functions with rules use references
 
         name = f"the custom_vjp function {arguments.fun_name(self.fun)}"
-        check_distinct(name, tree.refs, names=lambda: names_of_refs(self.fun, args, {}))
-        call = RefCall(self, tree, self._split(args)[0])
-        of_values = custom_vjp(call.fun, self.nondiff_argnums)
+        check_distinct(name, tree.refs, captured, names=lambda: names_of_refs(self.fun, args, {}))
+        call = RefCall(self, tree, self._split(args)[0], captured)
+        of_values: custom_vjp[Any, Any] = custom_vjp(call.fun)
+        of_values.nondiff_argnums = tuple(sorted(self._nondiff_positions(args)))
         of_values.defvjp(call.fwd, call.bwd, self.symbolic_zeros, self.optimize_remat, self.generic_batching)
-        of_values.refs = tree.refs
+        of_values.refs, of_values.num_captured = [*self.refs, *tree.refs], len(captured) or None
         operands = merged(tree.tree, tree.ref_indices, values(tree.refs), arrays)
-        out, state = of_values._call(*self._fill(args, operands))
+        out, state = of_values._call(*self._fill(args, operands), values(captured))
         call.write_back(_without_derivative(state))
         return out
 
@@ -496,6 +501,12 @@ class custom_vjp(CustomFunction[P, R]):
     def _bind(
         self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, expected: OutType
     ) -> list[Any]:
+        if self.num_captured is None and accesses(closed.jaxpr).values:
+            from .rules_of_refs import captured_refs
+
+            captured = captured_refs(self, args, closed.jaxpr)
+            if captured:
+                return flatten(self._with_refs(args, leaves, ArrayTree(in_tree, (), []), captured))[0]
         fwd, bwd = self._rules(args, leaves, in_tree, expected)
         if self.optimize_remat:
             from .backward_rules import as_one_operation
@@ -504,7 +515,7 @@ class custom_vjp(CustomFunction[P, R]):
         return bind_call(custom_vjp_call, [*consts, *leaves], closed, len(consts), fwd=fwd, bwd=bwd)
 
     def _flat_fwd(self, args: Sequence[Any], in_tree: PyTreeDef, expected: OutType) -> Callable[..., Any]:
-        fwd, symbolic = self.fwd, self.symbolic_zeros
+        fwd, symbolic, num_captured = self.fwd, self.symbolic_zeros, self.num_captured
         assert fwd is not None
         rule_name = RuleName("fwd", arguments.fun_name(fwd), arguments.fun_name(self.fun))
         nondiff = self._nondiff_positions(args)
@@ -512,6 +523,8 @@ class custom_vjp(CustomFunction[P, R]):
         args = [x if i in nondiff else None for i, x in enumerate(args)]
 
         def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Structure]:
+            if num_captured and any(perturbed[-num_captured:]):
+                raise closes_over(self.kind, rule_name.function)
             inputs = [as_rule_argument(x) for x in primals]
             leaves = list(map(CustomVJPPrimal, inputs, perturbed)) if symbolic else inputs
             result = run_rule(rule_name, fwd, *self._fill(args, in_tree.unflatten(leaves)))

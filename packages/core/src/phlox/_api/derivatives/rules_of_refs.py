@@ -1,20 +1,22 @@
-"""Calls of `custom_vjp` functions with references among the arguments, as calls with the values of the references.
+"""Calls of `custom_vjp` functions that use references, as calls with the values of the references.
 
-The function and its forward rule get references of their own, which hold what the arguments held at the call: the rule
-may run later, after further writes. What they write is written back after the call, and is not differentiated. The
-backward rule gets the references of the call, since it reads and writes when cotangents are computed.
+The function and its forward rule find what the references held at the call: the rule may run later, after further
+writes. What they write is written back after the call, and is not differentiated. The backward rule uses the references
+themselves, since it reads and writes when cotangents are computed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from ..._base.errors import RefError
 from ..._base.pytree import flatten
 from ..._base.wrapping import wraps
+from ..._ir.jaxpr import Jaxpr
 from ..._ir.primitive import current_trace
-from ..._trace.refs import Ref
+from ..._trace.refs import Ref, SubstitutedRefs, accesses
 from ..._trace.staging import stage
 from ..._trace.trace import recorder, typeof
 from ..jit import arguments
@@ -27,17 +29,26 @@ if TYPE_CHECKING:
 
 
 class RefCall:
-    """One call of `function` with differentiated arguments of the structure `tree`, and its other arguments `fixed`.
+    """One call of `function`.
+
+    Args:
+      function: its rules are set.
+      tree: the structure of the differentiated arguments.
+      fixed: the other arguments.
+      captured: references that function and forward rule close over.
 
     Attributes:
-      fun, fwd, bwd: the function and its rules with the values of references as arguments. Function and forward rule
-        return the pair (result, new values of the references that are written).
+      fun, fwd, bwd: the function and its rules of values. They take the arguments with values in the place of
+        references, and then a list of the values of `captured`. Function and forward rule return the pair (result, new
+        values of the references that are written).
     """
 
-    def __init__(self, function: custom_vjp[Any, Any], tree: ArrayTree, fixed: Sequence[Any]):
-        self.function, self.tree, self.fixed = function, tree, fixed
+    def __init__(self, function: custom_vjp[Any, Any], tree: ArrayTree, fixed: Sequence[Any], captured: Sequence[Ref]):
+        self.function, self.tree, self.fixed, self.captured = function, tree, fixed, captured
         assert function.fwd is not None and function.bwd is not None
-        #: the positions of the references that are written; None before the function or its rule has run
+        #: the references of the call
+        self.refs = [*tree.refs, *captured]
+        #: the positions among `refs` of those that are written; None before the function or its rule has run
         self.written: list[int] | None = None
         self.fun = self._function_of_values(function.fun)
         self.fwd = self._forward_of_values(function.fwd)
@@ -47,17 +58,17 @@ class RefCall:
         """Writes new values, which the function has returned after its result, to the references of the call."""
         trace = current_trace.get()
         for i, x in zip(self.written or (), state, strict=True):
-            self.tree.refs[i].write(trace, x)
+            self.refs[i].write(trace, x)
 
     def _function_of_values(self, fun: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(fun)
         def call(*args: Any) -> tuple[Any, list[Any]]:
-            full, own = self._with_own_refs(args)
-            out = fun(*full)
+            run = _Run(self, args)
+            out = run(fun)
             arguments.check_outputs(fun, out, flatten(out)[0], role="custom_vjp primal function")
-            self.written = sorted({*own.written(), *self._written_by_rule(args)})
-            return out, own.values(self.written)
+            self.written = sorted({*run.written(), *self._written_by_rule(args)})
+            return out, run.values(self.written)
 
+        call.__name__ = arguments.fun_name(fun)
         return call
 
     def _forward_of_values(self, fwd: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,17 +76,17 @@ class RefCall:
 
         @wraps(fwd)
         def call(*args: Any) -> tuple[tuple[Any, list[Any]], Any]:
-            full, own = self._with_own_refs(args)
-            out, saved = pair_of(fwd(*full), rule)
+            run = _Run(self, args)
+            out, saved = pair_of(run(fwd), rule)
             if self.written is None:
-                self.written = own.written()
-            for i in own.written():
+                self.written = run.written()
+            for i in run.written():
                 if i not in self.written:
                     raise RefError(
-                        f"{rule} writes to a reference of type {own.refs[i].aval} for some derivatives only",
+                        f"{rule} writes to a reference of type {self.refs[i].aval} for some derivatives only",
                         instead=f"the same write in {rule.function}; or one in the backward rule",
                     )
-            return (out, own.values(self.written)), self._with_passed_refs(saved, own, rule)
+            return (out, run.values(self.written)), self._with_passed_refs(saved, run.own, rule)
 
         return call
 
@@ -83,29 +94,18 @@ class RefCall:
         @wraps(bwd)
         def call(*args: Any) -> Any:
             *first, (cotangent, _) = args
-            return bwd(*first, cotangent)
+            result = bwd(*first, cotangent)
+            return (*result, None) if isinstance(result, tuple | list) else result
 
         return call
 
-    def _with_own_refs(self, args: Sequence[Any]) -> tuple[list[Any], _OwnRefs]:
-        """The arguments with references that hold the values, and these references."""
-        leaves, _ = flatten(tuple(self.function._split(args)[1]))
-        passed = [leaves[i] for i in self.tree.ref_indices]
-        own = _OwnRefs(self.tree.refs, [x.value if type(x) is CustomVJPPrimal else x for x in passed])
-        items = [
-            CustomVJPPrimal(ref, x.perturbed) if type(x) is CustomVJPPrimal else ref
-            for ref, x in zip(own.refs, passed, strict=True)
-        ]
-        operands = self.tree.tree.unflatten(replaced(leaves, self.tree.ref_indices, items))
-        return self.function._fill(args, operands), own
-
-    def _with_passed_refs(self, saved: Any, own: _OwnRefs, rule: RuleName) -> Any:
+    def _with_passed_refs(self, saved: Any, own: Sequence[Ref], rule: RuleName) -> Any:
         """Residuals, with the references of the call in the place of the rule's own."""
         arrays, tree = flatten_arrays(saved)
         if not isinstance(tree, ArrayTree):
             return saved
-        check_returned_refs(rule, tree.refs, [*own.refs, *flatten(self.fixed)[0]])
-        passed = dict(zip(own.refs, self.tree.refs, strict=True))
+        check_returned_refs(rule, tree.refs, [*own, *self.function.refs, *flatten(self.fixed)[0]])
+        passed = dict(zip(own, self.tree.refs, strict=True))
         return tree._replace(refs=[passed.get(ref, ref) for ref in tree.refs]).unflatten(arrays)
 
     def _written_by_rule(self, args: Sequence[Any]) -> list[int]:
@@ -113,37 +113,93 @@ class RefCall:
 
         Only a recorded call needs them: its rule may take the place of the function later, and then returns as much.
         """
-        if recorder() is None:
-            return []
-        leaves, tree = flatten(tuple(self.function._split(args)[1]))
         written: list[int] = []
 
-        def run(*xs: Any) -> list[Any]:
-            primals = [CustomVJPPrimal(x, True) for x in xs] if self.function.symbolic_zeros else xs
-            full, own = self._with_own_refs(self.function._fill(args, tree.unflatten(primals)))
-            assert self.function.fwd is not None
-            self.function.fwd(*full)
-            written.extend(own.written())
-            return []
+        def use(fwd: Callable[..., Any], *args: Any) -> None:
+            run = _Run(self, args)
+            run(fwd)
+            written.extend(run.written())
 
-        try:
-            stage(run, [typeof(x) for x in leaves], may_use_refs=True)
-        except Exception:  # a rule that fails for these arguments raises again when it is used
-            return []
+        if recorder() is not None:
+            *passed, values = args
+            _trace_rule(self.function, use, passed, values)
         return written
 
 
-class _OwnRefs:
-    """References of the types of `passed` that hold `start`."""
+class _Run:
+    """A run of a function or a rule of `call`; `args` are those of `RefCall.fun`.
 
-    def __init__(self, passed: Sequence[Ref], start: Sequence[Any]):
-        self.start = start
-        self.refs = [Ref(ref.aval, x) for ref, x in zip(passed, start, strict=True)]
+    Attributes:
+      own: references with the values of those among the arguments.
+    """
+
+    def __init__(self, call: RefCall, args: Sequence[Any]):
+        *passed, values = args
+        leaves, _ = flatten(tuple(call.function._split(passed)[1]))
+        items = [leaves[i] for i in call.tree.ref_indices]
+        self._captured = dict(zip(call.captured, map(_value, values), strict=True))
+        self._start = [*map(_value, items), *self._captured.values()]
+        self.own = [Ref(ref.aval, x) for ref, x in zip(call.tree.refs, self._start, strict=False)]
+        # With symbolic zeros, the rule gets each of its arguments with a flag.
+        items = [
+            CustomVJPPrimal(ref, x.perturbed) if type(x) is CustomVJPPrimal else ref
+            for ref, x in zip(self.own, items, strict=True)
+        ]
+        operands = call.tree.tree.unflatten(replaced(leaves, call.tree.ref_indices, items))
+        self._args = call.function._fill(passed, operands)
+
+    def __call__(self, fun: Callable[..., Any]) -> Any:
+        return SubstitutedRefs(self._captured).run(fun, *self._args) if self._captured else fun(*self._args)
+
+    def _state(self) -> list[Any]:
+        return [*(ref.value for ref in self.own), *self._captured.values()]
 
     def written(self) -> list[int]:
-        """The positions of the references that hold other values now."""
-        return [i for i, (ref, x) in enumerate(zip(self.refs, self.start, strict=True)) if ref.value is not x]
+        """The positions of the references that have other values now."""
+        return [i for i, (x, start) in enumerate(zip(self._state(), self._start, strict=True)) if x is not start]
 
     def values(self, positions: Sequence[int]) -> list[Any]:
         """The values of the references at these positions."""
-        return [self.refs[i].value for i in positions]
+        state = self._state()
+        return [state[i] for i in positions]
+
+
+def _value(x: Any) -> Any:
+    return x.value if type(x) is CustomVJPPrimal else x
+
+
+#: whether a forward rule is being recorded only to find out which references it uses; rules of functions that it calls,
+#: among which is often its own, are then not recorded for that purpose too
+_is_finding_refs: ContextVar[bool] = ContextVar("phlox_finding_refs", default=False)
+
+
+def _trace_rule(
+    function: custom_vjp[Any, Any], use: Callable[..., Any], args: Sequence[Any], values: Sequence[Any]
+) -> Jaxpr | None:
+    """The Jaxpr of ``use(fwd, *args, values)``, where `fwd` is the forward rule; None if that raises.
+
+    Differentiated arguments and `values` are arrays of the program, in the form in which the rule gets them.
+    """
+    leaves, tree = flatten((function._split(args)[1], list(values)))
+
+    def run(*xs: Any) -> list[Any]:
+        operands, inputs = tree.unflatten([CustomVJPPrimal(x, True) for x in xs] if function.symbolic_zeros else xs)
+        use(function.fwd, *function._fill(args, operands), inputs)
+        return []
+
+    if _is_finding_refs.get():
+        return None
+    token = _is_finding_refs.set(True)
+    try:
+        return stage(run, [typeof(x) for x in leaves], may_use_refs=True)[0]
+    except Exception:  # a rule that fails for these arguments raises again when it is used
+        return None
+    finally:
+        _is_finding_refs.reset(token)
+
+
+def captured_refs(function: custom_vjp[Any, Any], args: Sequence[Any], fun: Jaxpr) -> list[Ref]:
+    """The references that `function`, of which `fun` is the Jaxpr, and its forward rule close over."""
+    rule = _trace_rule(function, lambda fwd, *args: fwd(*args[:-1]), args, [])
+    programs = [fun] if rule is None else [fun, rule]
+    return list(dict.fromkeys(ref for program in programs for ref in accesses(program).values))
