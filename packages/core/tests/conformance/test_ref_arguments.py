@@ -540,6 +540,7 @@ def refusals(m):
         "traced for jit returned a mutable array reference(?s:.*)passed in as the argument x": lambda: m.jit(
             lambda x: {"hi": x}
         )(r),
+        "traced for jit returned a mutable array reference.*\n\n.*was created on line": lambda: m.jit(m.new_ref)(ROWS),
         r"tree path result\['hi'\]": lambda: m.jit(lambda: {"hi": r})(),
         "traced for scan returned a mutable array reference of type": lambda: m.lax.scan(
             lambda c, x: (m.new_ref(c), x), 0, ROWS

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from .._base.errors import RefError
+from .._base.source import Location
 from .._ir.avals import ShapedArray
 from .._ir.effects import Effects, RefEffect
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxprs_in, memoized
@@ -109,7 +110,7 @@ class Ref:
     Ref([0., 5., 0.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "aval", "freed", "home", "outer", "value", "whole")
+    __slots__ = ("__weakref__", "aval", "freed", "home", "location", "outer", "value", "whole")
 
     #: the advice of the error that a function of arrays raises for a reference
     array_advice = "ref[...], which reads its value"
@@ -119,6 +120,8 @@ class Ref:
         # Only code under this trace may replace `value`, which may be one of its tracers.
         self.home = current_trace.get()
         self.value = refs
+        #: where a transformed function made the reference, for errors
+        self.location: Location | None = None
         #: name of the function that freed the reference; empty while it may be used
         self.freed = ""
         #: the argument of a jitted function that this reference stood for while the function was traced, for rules that

@@ -11,6 +11,7 @@ import numpy as np
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, DtypeError, RefError, ShapeError, UnsupportedError
 from ..._base.pytree import flatten, register_pytree_node
+from ..._base.source import user_location
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._ir.memory_spaces import Space
@@ -60,7 +61,10 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
     # As in JAX 0.12: the type of a reference does not give way in promotions, even if the first value is a number.
     strong = as_array_or_tracer(to_dtype(init_val, aval.dtype) if aval.weak_type else init_val)
     ref_aval = AbstractRef(aval.strong(), memory_space, kind)
-    return Ref(ref_aval, _in_space_of(ref_aval, strong))
+    ref = Ref(ref_aval, _in_space_of(ref_aval, strong))
+    if ref.home is not None:
+        ref.location = user_location()
+    return ref
 
 
 def typeof(x: ArrayLike | Ref) -> Any:
