@@ -119,6 +119,14 @@ def test_arguments_that_are_not_differentiated():
 
     both(lambda m, x: m.grad(lambda x: by_name(m)(x, n=2).sum())(x), X, jit=False)
 
+    def sampled(m):
+        f = functools.partial(m.custom_jvp, nondiff_argnums=(1,))(lambda x, key: x * m.random.uniform(key))
+        f.defjvp(lambda key, primals, tangents: (f(*primals, key), 5 * tangents[0]))
+        return lambda x: m.value_and_grad(f)(x, m.random.key(m.numpy.sum(x).astype(int)))
+
+    both(lambda m, x: m.vmap(sampled(m))(x), X)
+    both(lambda m, x: sampled(m)(x), X[0])
+
 
 def test_defjvps():
     def f(m):

@@ -373,11 +373,31 @@ def test_a_floating_cotangent_of_another_dtype_is_converted():
         assert found.dtype == "bfloat16" and (found == 6).all()
 
 
+def test_a_number_is_a_cotangent():
+    """A rule that returns 0 for an argument that it does not differentiate; jax has a gradient of int32."""
+
+    def slopes(m, argnums):
+        f = m.custom_vjp(lambda x, y: x * 2)
+        f.defvjp(lambda x, y: (x * 2, None), lambda _, ct: (3 * ct, 0))
+        return m.grad(f, argnums)(np.float32(2), np.float32(5))
+
+    both(lambda m: slopes(m, 0))
+    gradient = slopes(phlox, 1)
+    assert gradient == 0 and gradient.dtype == "float32"
+
+
 def test_a_cotangent_is_not_rounded_to_8_bits():
     f = phlox.custom_vjp(lambda x: x.astype("float32"))
     f.defvjp(lambda x: (f(x), None), lambda _, ct: (ct,))
     with pytest.raises(phlox.errors.DerivativeError, match="type f32"):
         phlox.grad(lambda x: f(x).sum())(phlox.numpy.ones(3, "float8_e4m3fn"))
+
+
+def test_a_symbolic_zero_of_another_shape_is_named():
+    f = phlox.custom_vjp(lambda x, y: (x, y))
+    f.defvjp(lambda x, y: ((x.value, y.value), None), lambda _, cts: (cts[1], cts[0]), symbolic_zeros=True)
+    with pytest.raises(ValueError, match="Consider just returning a None here"):
+        phlox.grad(lambda x, y: f(x, y)[0].sum())(X, X[:2])
 
 
 @pytest.mark.parametrize("dtype", ["int32", "complex64"])

@@ -1,5 +1,7 @@
 """References and views as arguments of functions that are recorded, mapped and differentiated, on eight devices."""
 
+import functools
+
 import jax
 import jax.numpy
 import numpy as np
@@ -12,11 +14,11 @@ X = np.array([0.5, 1.5, 2.5], np.float32)
 ROWS = np.arange(16, dtype=np.float32).reshape(8, 2)
 
 
-def agree(case):
+def agree(case, dtypes=True):
     mine, theirs = (jax.tree.leaves(case(m)) for m in (phlox, jax))
     assert len(mine) == len(theirs)
     for a, b in zip(mine, theirs, strict=True):
-        assert np.asarray(a).dtype == np.asarray(b).dtype
+        assert not dtypes or np.asarray(a).dtype == np.asarray(b).dtype
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6)
 
 
@@ -305,6 +307,216 @@ def test_derivatives_that_are_refused():
         phlox.grad(scaled)(r, 2.0)
 
 
+# --- functions with rules -------------------------------------------------------------------------------
+
+
+def times(m):
+    """(r, x) -> r[...] * x, whose rule reads the reference, and has gradients of both that are ten times too large."""
+    f = m.custom_vjp(lambda r, x: r[...] * x)
+    f.defvjp(lambda r, x: (r[...] * x, (r[...], x)), lambda kept, ct: (10 * ct * kept[1], 10 * ct * kept[0]))
+    return f
+
+
+def read_at_the_call(m, x, jit):
+    r, f = m.new_ref(x), times(m)
+
+    def run(r, x):
+        r[...] = x * 0 + 5
+        out = f(r, x)
+        r[...] = x * 0 + 7
+        return out
+
+    return m.grad(jit(lambda x: run(r, m.lax.stop_gradient(x)) * x))(x), r[...]
+
+
+def made_inside(m, x, jit):
+    f = times(m)
+
+    def run(x):
+        r = m.new_ref(x * 3)
+        out = f(r, x)
+        r[...] = m.numpy.sin(x)
+        return f(r, out) + r[...]
+
+    return m.value_and_grad(jit(run))(x), m.vmap(m.grad(jit(run)))(X)
+
+
+def not_differentiated(m, x, jit):
+    f = times(m)
+    return m.grad(jit(lambda x: x * f(m.new_ref(3.0), 4.0)))(x)
+
+
+def in_loops(m, x, jit):
+    f, r = times(m), m.new_ref(x)
+
+    def turn(c, _):
+        r[...] += 1
+        return f(r, c), r[...]
+
+    return m.grad(jit(lambda x: m.lax.scan(turn, x, None, length=3)[0]))(x), r[...]
+
+
+def closed_over(m, x, jit):
+    """The rule calls the function, reads one reference and writes another, which no argument names."""
+    scale, largest = m.new_ref(np.float32(3)), m.new_ref(np.float32(0))
+    f = m.custom_vjp(lambda x: scale[...] * x)
+
+    def rule(x):
+        largest[...] = m.numpy.maximum(largest[...], x)
+        return f(x), scale[...]
+
+    def backward(value, ct):
+        largest[...] += ct
+        return (10 * ct * value,)
+
+    f.defvjp(rule, backward)
+    return m.value_and_grad(jit(f))(x), scale[...], largest[...]
+
+
+def written_by_the_function(m, x, jit):
+    """A counter and a key, as layers have them, and a maximum that only the rule writes."""
+
+    def draw(count, key, largest, x):
+        count[...] += 1
+        key[...], mine = m.random.split(key[...])
+        return x * m.random.uniform(mine) * count[...]
+
+    def rule(count, key, largest, x):
+        largest[...] = m.numpy.maximum(largest[...], x)
+        out = draw(count, key, largest, x)
+        return out, (largest, largest[...])
+
+    def backward(kept, ct):
+        largest, value = kept
+        largest[...] += ct
+        return None, None, None, ct * value
+
+    f = m.custom_vjp(draw)
+    f.defvjp(rule, backward)
+    refs = m.new_ref(np.int32(0)), m.new_ref(m.random.key(1)), m.new_ref(np.float32(0))
+    step = jit(lambda *args: f(*args[:3], f(*args)))
+    out, gradient = step(*refs, x), m.grad(step, 3)(*refs, x)
+    return out, gradient, refs[0][...], m.random.key_data(refs[1][...]), refs[2][...]
+
+
+def mapped_before_the_rule_runs(m, x, jit):
+    """The rule adds to the example of the reference that it got, also in programs inside of the mapped function."""
+
+    def backward(kept, ct):
+        r, x = kept
+        r[...] += ct * x
+        return None, ct * m.numpy.cos(x)
+
+    f = m.custom_vjp(lambda r, x: m.numpy.sin(x))
+    f.defvjp(lambda r, x: (m.numpy.sin(x), (r, x)), backward)
+    r, rows = m.new_ref(X * 0), m.new_ref(np.zeros((2, 3), np.float32))
+
+    def turns(r, x):
+        return m.lax.scan(lambda c, _: (m.checkpoint(f)(r, jit(f)(r, c)), None), x, None, length=2)[0]
+
+    def both(x):
+        return m.vmap(turns)(r, x).sum() + m.vmap(m.vmap(f), (0, None))(rows, x).sum()
+
+    return m.grad(jit(both))(X * x), r[...], rows[...]
+
+
+def trees_and_flags(m, x, jit):
+    seen = []
+
+    def rule(h, tree, x):
+        seen.append((tree["r"].perturbed, tree["b"].perturbed))
+        r, b, x = tree["r"].value, tree["b"].value, x.value
+        return h(x) * r[...] * b, r[...] * b
+
+    def backward(h, kept, ct):
+        return None, 10 * ct * kept
+
+    f = functools.partial(m.custom_vjp, nondiff_argnums=(0,))(lambda h, tree, x: h(x) * tree["r"][...] * tree["b"])
+    f.defvjp(rule, backward, symbolic_zeros=True)
+    r = m.new_ref(x)
+    gradient = m.grad(jit(lambda x: f(m.numpy.sin, {"r": r, "b": 2.0}, x)))(x)
+    return gradient, [flag for _, flag in seen][-1]
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize(
+    "case",
+    [
+        read_at_the_call,
+        closed_over,
+        made_inside,
+        not_differentiated,
+        in_loops,
+        written_by_the_function,
+        mapped_before_the_rule_runs,
+        trees_and_flags,
+    ],
+    ids=lambda f: f.__name__,
+)
+def test_rules_use_references(case, jitted):
+    agree(lambda m: case(m, np.float32(2), m.jit if jitted else lambda f: f), dtypes=False)
+
+
+@pytest.mark.parametrize("loop", ["scan", "fori_loop", "jit", "checkpoint"])
+def test_rules_read_what_programs_have_written(loop):
+    """The values of the same program in Python; jax reads those of the start."""
+    scale = phlox.new_ref(3.0)
+    f = phlox.custom_vjp(lambda x: scale[...] * x)
+    f.defvjp(lambda x: (f(x), scale[...]), lambda value, ct: (10 * ct * value,))
+
+    def body(x):
+        scale[...] += 1.0
+        x = f(x)
+        scale[...] *= 2.0
+        return x
+
+    def run(x):
+        scale[...] = 3.0
+        if loop == "scan":
+            return phlox.lax.scan(lambda c, _: (body(c), None), x, None, length=2)[0]
+        if loop == "fori_loop":
+            return phlox.lax.fori_loop(0, 2, lambda i, c: body(c), x)
+        transform = getattr(phlox, loop)
+        return transform(lambda x: body(transform(body)(x)))(x)
+
+    for transform in (lambda f: f, phlox.jit):
+        assert transform(phlox.value_and_grad(run))(2.0) == (72, 3600)
+        assert scale[...] == 18
+
+
+def test_rules_use_views():
+    """jax refuses views here."""
+    r, f = phlox.new_ref(X), phlox.custom_vjp(lambda r, x: r[...] * x)
+    f.defvjp(lambda r, x: (r[...] * x, r[...]), lambda value, ct: (None, 10 * ct * value))
+    for transform in (lambda f: f, phlox.jit):
+        assert phlox.grad(transform(lambda x: f(r.at[1], x)))(2.0) == 15
+
+
+def test_rules_with_references_that_are_refused():
+    calls = []
+
+    def rule(r, x):
+        if calls.append(None) or len(calls) > 1:
+            r[...] = x
+        return x, None
+
+    f = phlox.custom_vjp(lambda r, x: x)
+    f.defvjp(rule, lambda _, ct: (None, ct))
+    with pytest.raises(phlox.errors.RefError, match="for some derivatives only"):
+        phlox.grad(phlox.jit(f), 1)(phlox.new_ref(0.0), 1.0)
+
+    def made_inside(x):
+        r = phlox.new_ref(x)
+        g = phlox.custom_vjp(lambda x: r[...] * x)
+        g.defvjp(lambda x: (g(x), r[...]), lambda value, ct: (ct * value,))
+        return g(x)
+
+    with pytest.raises(phlox.errors.UnexpectedTracerError, match="closes over a value that is being differentiated"):
+        phlox.grad(phlox.jit(made_inside))(1.0)
+    with pytest.raises(phlox.errors.RefError, match="appeared at both"):
+        phlox.grad(lambda x: (lambda r: times(phlox)(r, r))(phlox.new_ref(x)))(1.0)
+
+
 # --- errors ---------------------------------------------------------------------------------------------
 
 
@@ -328,6 +540,7 @@ def refusals(m):
         "traced for jit returned a mutable array reference(?s:.*)passed in as the argument x": lambda: m.jit(
             lambda x: {"hi": x}
         )(r),
+        "traced for jit returned a mutable array reference.*\n\n.*was created on line": lambda: m.jit(m.new_ref)(ROWS),
         r"tree path result\['hi'\]": lambda: m.jit(lambda: {"hi": r})(),
         "traced for scan returned a mutable array reference of type": lambda: m.lax.scan(
             lambda c, x: (m.new_ref(c), x), 0, ROWS

@@ -306,6 +306,18 @@ def written_in_checkpoint(m):
     return [(x[...], isinstance(x[...], m.Array)) for x in (r, passed)]
 
 
+def integers_of_other_dtypes(m):
+    def write(small, flags, x):
+        old = m.ref.swap(small, 0, x[1])
+        small[1:] = x[1:]
+        flags[...] = (x > 0) | flags[...]
+        return old
+
+    refs = m.new_ref(np.arange(3, dtype=np.int8)), m.new_ref(np.zeros(3, bool))
+    out = [way(write)(*refs, np.array([3, 300, 200], dtype)) for way in (lambda f: f, m.jit) for dtype in "iIh"]
+    return out, refs[0][...], refs[1][...]
+
+
 def added_at_repeated_indices(m):
     def add(r, i):
         m.ref.addupdate(r, i, np.array([1, 2, 4], np.float32))
@@ -397,7 +409,7 @@ def views(m):
 
 
 PROGRAMS = [
-    added_at_repeated_indices, whole_values_written_under_vmap,
+    integers_of_other_dtypes, added_at_repeated_indices, whole_values_written_under_vmap,
     writes, types_of_references, first_value_stays, numbers, passed, passed_in_trees, closed_over, closed_over_and_passed, static_arguments,
     jit_in_jit, made_inside, loops, while_loops, scanned, branches, nested, derivatives, batches, batches_of_references,
     beside_derivatives, read_in_vmap, rematerialized, written_in_checkpoint, keys, of_shapes, emptied, many_dtypes, gradients_in_references, views,
@@ -461,6 +473,7 @@ REFUSED = {
     "no broadcasting": written(slice(None), 1.0),
     "another dtype": written(0, np.int32(1)),
     "an integer for a float": written(0, 1),
+    "added in another dtype": lambda m: m.new_ref(np.int32(0)).addupdate(np.int8(1)),
     "outside": written(3, 1.0),
     "read outside": lambda m: m.new_ref(X)[3],
     "no array": lambda m: m.new_ref([1.0]),

@@ -317,8 +317,12 @@ def test_keys_in_references():
         (jnp.sum, r"sum got a Ref of type Ref\{float32\[3\]\} at position 0"),
         (lambda ref: jnp.add(1, ref), r"add got a Ref of type Ref\{float32\[3\]\} at position 1"),
         (lambda ref: jnp.sum(ref.at[1:]), r"sum got a RefView of type Ref\{float32\[2\]\} at position 0"),
+        (
+            lambda ref: lax.scan(lambda c, _: (c, None), (1, ref), None, 2),
+            r"argument c\[1\] of <lambda>, given to scan,",
+        ),
     ],
-    ids=["first", "second", "view"],
+    ids=["first", "second", "view", "carry"],
 )
 def test_functions_of_arrays_name_references(function, text):
     with pytest.raises(errors.ArgumentError, match=text) as caught:
@@ -331,13 +335,13 @@ def test_where_references_are_refused():
     for function in (jnp.asarray, jnp.sum, lax.sin, jnp.stack):
         with pytest.raises(errors.ArgumentError, match=r"ref\[\.\.\.\], which reads its value"):
             function([r] if function is jnp.stack else r)
-    custom = phlox.custom_vjp(lambda x: r[0] * x)
-    custom.defvjp(lambda x: (x * r[0], None), lambda _, ct: (ct,))
+    custom = phlox.custom_jvp(lambda x: r[0] * x)
+    custom.defjvp(lambda primals, tangents: (custom(*primals), tangents[0] * r[0]))
     with pytest.raises(errors.RefError, match=r"Ref\{float32\[3\]\}"):
         grad(jit(custom))(2.0)
-    writes = phlox.custom_vjp(lambda x: r.addupdate(x, 0) or x)
-    writes.defvjp(lambda x: (x, None), lambda _, ct: (ct,))
-    with pytest.raises(errors.RefError, match="custom_vjp_call writes"):
+    writes = phlox.custom_jvp(lambda x: r.addupdate(x, 0) or x)
+    writes.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+    with pytest.raises(errors.RefError, match="custom_jvp_call writes"):
         jit(writes)(2.0)
     with pytest.raises(errors.RefError, match="from outside"):
         lax.reduce(X, np.float32(0), lambda a, b: a + b + r[0], (0,))

@@ -13,13 +13,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from .._base.errors import RefError
+from .._base.source import Location
 from .._ir.avals import ShapedArray
 from .._ir.effects import Effects, RefEffect
 from .._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxprs_in, memoized
 from .._ir.key_uses import KeyUses
 from .._ir.memory_spaces import Space
 from .._ir.primitive import Primitive, current_trace
-from .trace import Tracer, leaked
+from .trace import Trace, Tracer, bind_under, leaked
 
 
 class AbstractRef:
@@ -109,7 +110,7 @@ class Ref:
     Ref([0., 5., 0.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "aval", "freed", "home", "outer", "value")
+    __slots__ = ("__weakref__", "aval", "freed", "home", "location", "outer", "value", "whole")
 
     #: the advice of the error that a function of arrays raises for a reference
     array_advice = "ref[...], which reads its value"
@@ -119,11 +120,16 @@ class Ref:
         # Only code under this trace may replace `value`, which may be one of its tracers.
         self.home = current_trace.get()
         self.value = refs
+        #: where a transformed function made the reference, for errors
+        self.location: Location | None = None
         #: name of the function that freed the reference; empty while it may be used
         self.freed = ""
         #: the argument of a jitted function that this reference stood for while the function was traced, for rules that
         #: use it after that
         self.outer: Ref | None = None
+        #: the argument of a mapped function of which this reference held an example, and its mapped axis; set when the
+        #: function has returned, for backward rules that use it later
+        self.whole: tuple[Ref, int | None] | None = None
 
     def read(self, trace: Any) -> Any:
         """The value, for use under `trace`."""
@@ -172,6 +178,28 @@ def write_all(refs: Sequence[Ref], state: Sequence[Any]) -> None:
     trace = current_trace.get()
     for ref, value in zip(refs, state, strict=True):
         ref.write(trace, value)
+
+
+class SubstitutedRefs(Trace):
+    """Passes operations on, and keeps values of its own for the references that are the keys of `values`."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: dict[Ref, Any]):
+        super().__init__()
+        self.values = values
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        return bind_under(self.parent, primitive, args, params)
+
+    def read_ref(self, ref: Ref) -> Any:
+        return self.values[ref] if ref in self.values else ref.read(self.parent)
+
+    def write_ref(self, ref: Ref, value: Any) -> None:
+        if ref in self.values:
+            self.values[ref] = value
+        else:
+            ref.write(self.parent, value)
 
 
 # --- references from outside of a recorded program ------------------------------------------------------

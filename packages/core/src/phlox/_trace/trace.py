@@ -335,7 +335,8 @@ def check_live(tracer: Tracer) -> None:
 def leaked(ref: Any) -> errors.UnexpectedTracerError:
     """The error for a reference that is used outside of the transformation in which it was made."""
     return errors.UnexpectedTracerError(
-        f"a reference of type {ref.aval} was used outside of the transformation in which it was made",
+        f"a reference of type {ref.aval} was used outside of the transformation in which it was made"
+        + (f"; it was created on line {ref.location}" if ref.location is not None else ""),
         instead="return the value, ref[...], from the transformed function",
     )
 

@@ -100,24 +100,41 @@ def vmap(
         # From the front, as batching rules expect it.
         dims = [None if d is None else d % a.ndim for d, a in zip(axes, avals, strict=True)]
         flat = FlatFunction(lambda pair_args, pair_kwargs: fun(*pair_args, **pair_kwargs), in_tree, user=fun)
-
-        def of_example(*xs: Any) -> list[Any]:
-            # Each example gets a reference of its own, whose last value is returned after the results.
-            inside = [Ref(AbstractRef(typeof(xs[i])), xs[i]) for i in mapped_refs]
-            return [*flat(*replaced(xs, mapped_refs, inside)), *values(inside)]
+        examples = _ExamplesOfRefs(flat, mapped_refs)
 
         with within(_VMAP), no_leaks(arguments.fun_name(fun), fun):
             # Explicit mesh axes are looked for only if some type has them.
             axis = BatchAxis(size, axis_name, spmd, _explicit(avals, dims, spmd) if any_specs() else None)
-            outs, out_dims = run_batched(of_example if refs else flat, axis, leaves, dims)
+            outs, out_dims = run_batched(examples if refs else flat, axis, leaves, dims)
         check_returned(fun, flat.out_tree)
         expected_dims = [*flat_axes("vmap out_axes", out_axes, flat.out_tree), *[dims[i] for i in mapped_refs]]
         placed = _place_all(outs, out_dims, expected_dims, flat.out_tree, axis, sum_match)
         width = len(placed) - len(refs)
-        write_all(refs, results_as_arrays(placed[width:]))
+        examples.write_back(refs, results_as_arrays(placed[width:]), dims)
         return flat.out_tree.unflatten(results_as_arrays(placed[:width]))
 
     return batched
+
+
+class _ExamplesOfRefs:
+    """The flat function `fun` of arrays and, at `indices`, of references.
+
+    Each example gets references of its own, whose last values are returned after the results.
+    """
+
+    def __init__(self, fun: Callable[..., Sequence[Any]], indices: Sequence[int]):
+        self.fun, self.indices = fun, indices
+        self.refs: list[Ref] = []
+
+    def __call__(self, *xs: Any) -> list[Any]:
+        self.refs = [Ref(AbstractRef(typeof(xs[i])), xs[i]) for i in self.indices]
+        return [*self.fun(*replaced(xs, self.indices, self.refs)), *values(self.refs)]
+
+    def write_back(self, arguments: Sequence[Ref], state: Sequence[Any], dims: Sequence[int | None]) -> None:
+        """Writes the last values to the arguments, which later uses of the examples, by backward rules, then mean."""
+        write_all(arguments, state)
+        for ref, argument, i in zip(self.refs, arguments, self.indices, strict=True):
+            ref.whole = argument, dims[i]
 
 
 def _place_all(

@@ -14,18 +14,19 @@ from ..._base.errors import DerivativeError, OptionError, TreeError, UnexpectedT
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.tracebacks import trim
 from ..._base.wrapping import P, R
+from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr
 from ..._ir.primitive import current_trace
-from ..._ops.control.custom import custom_jvp_call, custom_vjp_call
+from ..._ops.control.custom import closes_over, custom_jvp_call, custom_vjp_call
 from ..._ops.control.custom_rules import Rule, custom_vjp_forward
 from ..._ops.elementwise.arithmetic import stop_gradient
-from ..._trace.refs import Ref
+from ..._trace.refs import Ref, accesses, values
 from ..._trace.trace import ArrayBase, Tracer, typeof
 from ..._transform.array_operations import Zero, instantiate
 from ..._transform.jvp import by_rule
 from ..jit import arguments
-from ..jit.references import ArrayTree, Structure, blank, check_distinct, find_refs, flatten_arrays, names_of_refs
+from ..jit.references import ArrayTree, Structure, check_distinct, find_refs, flatten_arrays, merged, names_of_refs
 from .custom_function import CustomFunction, bind_call
 from .function_with_rules import no_rule, positional
 from .rule_results import OutType, RuleName, check_returned_refs, checked_tangents, flat_cotangents, pair_of, run_rule
@@ -210,7 +211,7 @@ class custom_jvp(CustomFunction[P, R]):
         nondiff = self._nondiff_positions(args)
         return tuple(_without_derivative(x) if i in nondiff else x for i, x in enumerate(args))
 
-    def _rule(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure, expected: OutType) -> Rule:
+    def _rule(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef, expected: OutType) -> Rule:
         assert self.jvp is not None
         flat = self._flat_rule(self._split(args)[0], in_tree, expected)
         rule = Rule(flat, arguments.fun_name(self.jvp), self.symbolic_zeros)
@@ -219,7 +220,7 @@ class custom_jvp(CustomFunction[P, R]):
         fwd, bwd = self.reverse._rules(args, leaves, in_tree, expected)
         return rule._replace(other_mode=functools.partial(custom_vjp_forward, fwd, bwd, jvp=rule))
 
-    def _differentiate(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
+    def _differentiate(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef) -> Any:
         expected = OutType()
         rule = self._rule(args, leaves, in_tree, expected)
         parent = current_trace.get().parent
@@ -230,12 +231,12 @@ class custom_jvp(CustomFunction[P, R]):
         return expected.tree.unflatten(outs)
 
     def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: Structure, closed: ClosedJaxpr, consts: Any, expected: OutType
+        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, expected: OutType
     ) -> list[Any]:
         rule = self._rule(args, leaves, in_tree, expected)
         return bind_call(custom_jvp_call, [*consts, *leaves], closed, len(consts), jvp=rule)
 
-    def _flat_rule(self, fixed: list[Any], in_tree: Structure, expected: OutType) -> Callable[..., Any]:
+    def _flat_rule(self, fixed: list[Any], in_tree: PyTreeDef, expected: OutType) -> Callable[..., Any]:
         jvp = self.jvp
         assert jvp is not None
         rule_name = RuleName("jvp", arguments.fun_name(jvp), arguments.fun_name(self.fun))
@@ -260,9 +261,13 @@ class custom_jvp(CustomFunction[P, R]):
 
 
 def _without_derivative(tree: Any) -> Any:
-    """The tree with `stop_gradient` applied to its tracers."""
-    # For arrays nothing has to be stopped. Functions and other objects pass.
-    return pytree.tree_map(lambda x: stop_gradient.bind(x) if isinstance(x, Tracer) else x, tree)
+    """The tree with `stop_gradient` applied to its tracers that have derivatives."""
+
+    # For arrays nothing has to be stopped. PRNG keys, functions and other objects pass.
+    def stop(x: Any) -> Any:
+        return stop_gradient.bind(x) if isinstance(x, Tracer) and dtypes.is_inexact(x.aval.dtype) else x
+
+    return pytree.tree_map(stop, tree)
 
 
 class custom_vjp(CustomFunction[P, R]):
@@ -291,12 +296,15 @@ class custom_vjp(CustomFunction[P, R]):
     """
 
     kind = "custom_vjp"
-    takes_refs = True
     fwd: Callable[..., Any] | None = None
     bwd: Callable[..., Any] | None = None
     symbolic_zeros: bool = False
     optimize_remat: bool = False
     generic_batching: bool = False
+    #: the references that the forward rule may save for the backward rule
+    refs: Sequence[Ref] = ()
+    #: the number of leaves after the arguments that are values of closed-over references; None if not known
+    num_captured: int | None = None
 
     def defvjp(
         self,
@@ -453,11 +461,28 @@ class custom_vjp(CustomFunction[P, R]):
             arguments.check_outputs(self.fun, out, outs, role="custom_vjp primal function")
         return out
 
+    def _with_refs(
+        self, args: Sequence[Any], arrays: Sequence[Any], tree: ArrayTree, captured: Sequence[Ref] = ()
+    ) -> R:
+        from .rules_of_refs import RefCall  # few functions with rules use references
+
+        name = f"the custom_vjp function {arguments.fun_name(self.fun)}"
+        check_distinct(name, tree.refs, captured, names=lambda: names_of_refs(self.fun, args, {}))
+        call = RefCall(self, tree, self._split(args)[0], captured)
+        of_values: custom_vjp[Any, Any] = custom_vjp(call.fun)
+        of_values.nondiff_argnums = tuple(sorted(self._nondiff_positions(args)))
+        of_values.defvjp(call.fwd, call.bwd, self.symbolic_zeros, self.optimize_remat, self.generic_batching)
+        of_values.refs, of_values.num_captured = [*self.refs, *tree.refs], len(captured) or None
+        operands = merged(tree.tree, tree.ref_indices, values(tree.refs), arrays)
+        out, state = of_values._call(*self._fill(args, operands), values(captured))
+        call.write_back(_without_derivative(state))
+        return out
+
     def _needs_only_rules(self) -> bool:
         # With `optimize_remat` the function's Jaxpr is a part of the operation.
         return not self.optimize_remat
 
-    def _rules(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure, expected: OutType) -> list[Rule]:
+    def _rules(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef, expected: OutType) -> list[Rule]:
         in_avals = [typeof(x) for x in leaves]
         fwd = self._flat_fwd(args, in_tree, expected)
         bwd = self._flat_bwd(self._split(args)[0], in_tree, in_avals, expected)
@@ -466,7 +491,7 @@ class custom_vjp(CustomFunction[P, R]):
         options = self.symbolic_zeros, has_logs, self.generic_batching
         return [Rule(rule, name, *options) for rule, name in zip((fwd, bwd), names, strict=True)]
 
-    def _differentiate(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
+    def _differentiate(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef) -> Any:
         expected = OutType()
         fwd, bwd = self._rules(args, leaves, in_tree, expected)
         outs = by_rule(leaves, functools.partial(custom_vjp_forward, fwd, bwd))
@@ -474,8 +499,14 @@ class custom_vjp(CustomFunction[P, R]):
         return expected.tree.unflatten(outs)
 
     def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: Structure, closed: ClosedJaxpr, consts: Any, expected: OutType
+        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, expected: OutType
     ) -> list[Any]:
+        if self.num_captured is None and accesses(closed.jaxpr).values:
+            from .rules_of_refs import captured_refs
+
+            captured = captured_refs(self, args, closed.jaxpr)
+            if captured:
+                return flatten(self._with_refs(args, leaves, ArrayTree(in_tree, (), []), captured))[0]
         fwd, bwd = self._rules(args, leaves, in_tree, expected)
         if self.optimize_remat:
             from .backward_rules import as_one_operation
@@ -483,8 +514,8 @@ class custom_vjp(CustomFunction[P, R]):
             fwd = fwd._replace(call=as_one_operation(fwd.call, closed, consts))
         return bind_call(custom_vjp_call, [*consts, *leaves], closed, len(consts), fwd=fwd, bwd=bwd)
 
-    def _flat_fwd(self, args: Sequence[Any], in_tree: Structure, expected: OutType) -> Callable[..., Any]:
-        fwd, symbolic = self.fwd, self.symbolic_zeros
+    def _flat_fwd(self, args: Sequence[Any], in_tree: PyTreeDef, expected: OutType) -> Callable[..., Any]:
+        fwd, symbolic, num_captured = self.fwd, self.symbolic_zeros, self.num_captured
         assert fwd is not None
         rule_name = RuleName("fwd", arguments.fun_name(fwd), arguments.fun_name(self.fun))
         nondiff = self._nondiff_positions(args)
@@ -492,6 +523,8 @@ class custom_vjp(CustomFunction[P, R]):
         args = [x if i in nondiff else None for i, x in enumerate(args)]
 
         def run(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Structure]:
+            if num_captured and any(perturbed[-num_captured:]):
+                raise closes_over(self.kind, rule_name.function)
             inputs = [as_rule_argument(x) for x in primals]
             leaves = list(map(CustomVJPPrimal, inputs, perturbed)) if symbolic else inputs
             result = run_rule(rule_name, fwd, *self._fill(args, in_tree.unflatten(leaves)))
@@ -500,14 +533,14 @@ class custom_vjp(CustomFunction[P, R]):
             residuals, residual_tree = flatten_arrays(saved)
             arguments.check_outputs(fwd, result, [*outs, *residuals])
             if isinstance(residual_tree, ArrayTree):
-                check_returned_refs(rule_name, residual_tree.refs, in_tree, args)
+                check_returned_refs(rule_name, residual_tree.refs, [*self.refs, *pytree.tree_leaves(args)])
             expected.check(outs, tree, rule_name)
             return outs, residuals, residual_tree
 
         return run
 
     def _flat_bwd(
-        self, fixed: list[Any], in_tree: Structure, in_avals: Sequence[ShapedArray], expected: OutType
+        self, fixed: list[Any], in_tree: PyTreeDef, in_avals: Sequence[ShapedArray], expected: OutType
     ) -> Callable[..., Any]:
         bwd, name = self.bwd, arguments.fun_name(self.fun)
         symbolic = self.symbolic_zeros
@@ -521,7 +554,7 @@ class custom_vjp(CustomFunction[P, R]):
             saved = residual_tree.unflatten(map(as_residual, residuals))
             result = run_rule(rule_name, bwd, *fixed, saved, cotangent)
             # An example of the arguments tells how many cotangents there are, and their structures.
-            example = blank(in_tree)
+            example = pytree.placeholders(in_tree)
             if not isinstance(result, tuple | list) or len(result) != len(example):
                 got = pytree.describe(pytree.tree_structure(result, lambda x: x is not result))
                 raise TreeError(

@@ -26,7 +26,7 @@ from ..._transform.jvp import JVPTrace
 from ..._transform.linearize import TangentTrace
 from ..jit import arguments
 from ..jit.origins import origin
-from ..jit.references import ArrayTree, Structure, flatten_arrays
+from ..jit.references import ArrayTree, flatten_arrays
 from .function_with_rules import FunctionWithRules, positional
 from .rule_results import OutType
 
@@ -76,7 +76,7 @@ class CustomFunction(FunctionWithRules[P, R]):
         return [x if i in nondiff else next(values) for i, x in enumerate(args)]
 
     def _stage(
-        self, args: Sequence[Any], in_tree: Structure, leaves: Sequence[Any]
+        self, args: Sequence[Any], in_tree: PyTreeDef, leaves: Sequence[Any]
     ) -> tuple[ClosedJaxpr, list[Any], PyTreeDef]:
         trees: list[PyTreeDef] = []
 
@@ -101,8 +101,6 @@ class CustomFunction(FunctionWithRules[P, R]):
 
     #: "custom_jvp" or "custom_vjp"
     kind: str
-    #: whether differentiated arguments may be references
-    takes_refs = False
 
     def _call(self, *args: P.args, **kwargs: P.kwargs) -> R:
         outer = current_trace.get()
@@ -112,10 +110,8 @@ class CustomFunction(FunctionWithRules[P, R]):
         # Changed before anything is traced: derivatives with respect to these arguments are stopped, or refused.
         args = self._stop_derivatives(positional(self.fun, args, kwargs, self.kind))  # type: ignore[assignment]
         leaves, in_tree = flatten_arrays(tuple(self._split(args)[1]))
-        if isinstance(in_tree, ArrayTree) and not self.takes_refs:
-            raise not_an_array(
-                in_tree.refs[0], f"an argument of the {self.kind} function {arguments.fun_name(self.fun)}"
-            )
+        if isinstance(in_tree, ArrayTree):
+            return self._with_refs(args, leaves, in_tree)
         trace = _responsible_trace(leaves)
         if trace is not outer:
             # Containers of the result are made anew, as variables of flax store the trace that they are made under.
@@ -139,6 +135,10 @@ class CustomFunction(FunctionWithRules[P, R]):
         finally:
             current_trace.reset(token)
 
+    def _with_refs(self, args: Sequence[Any], arrays: Sequence[Any], tree: ArrayTree) -> R:
+        """The result for arguments among which are references."""
+        raise not_an_array(tree.refs[0], f"an argument of the {self.kind} function {arguments.fun_name(self.fun)}")
+
     def _stop_derivatives(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, with the derivatives of non-differentiated ones stopped or refused."""
         raise NotImplementedError
@@ -147,12 +147,12 @@ class CustomFunction(FunctionWithRules[P, R]):
         """Whether differentiation needs only the rules, not a Jaxpr of the function."""
         return True
 
-    def _differentiate(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: Structure) -> Any:
+    def _differentiate(self, args: Sequence[Any], leaves: Sequence[Any], in_tree: PyTreeDef) -> Any:
         """The result under a `JVPTrace`, computed by the rules; the function is not traced."""
         raise NotImplementedError
 
     def _bind(
-        self, args: Sequence[Any], leaves: Any, in_tree: Structure, closed: ClosedJaxpr, consts: Any, expected: OutType
+        self, args: Sequence[Any], leaves: Any, in_tree: PyTreeDef, closed: ClosedJaxpr, consts: Any, expected: OutType
     ) -> list[Any]:
         """The flat result of the call as one operation, with the Jaxpr `closed` of the function."""
         raise NotImplementedError

@@ -14,7 +14,6 @@ from ..._ops.structure.shape import convert
 from ..._trace.refs import Ref
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero
-from ..jit.references import ArrayTree, Structure
 from .symbolic import as_internal_tangent
 
 
@@ -85,7 +84,7 @@ def pair_of(result: Any, rule: RuleName) -> tuple[Any, Any]:
     if isinstance(result, tuple | list) and len(result) == 2:
         return result[0], result[1]
     raise TreeError(
-        f"{rule} must produce a pair (list or tuple of length two) {_KINDS[rule.kind].pair}, but got {result!r}",
+        f"{rule} must produce a pair (list or tuple of length two) {_KINDS[rule.kind].pair}, but got {result}",
         path=(),
         expected="a tuple of 2",
         got=type(result).__name__,
@@ -164,17 +163,19 @@ def checked_tangents(tangents: Sequence[Any], outs: Sequence[Any], tree: PyTreeD
     return results
 
 
-def _is_rounded(have: Any, target: Any) -> bool:
-    """Whether numbers of the dtype `have` are converted to `target`."""
-    return dtypes.kind(have) == dtypes.kind(target) == "f" and dtypes.bits(target) >= 16
+def _is_converted(have: ShapedArray, target: Any) -> bool:
+    """Whether a cotangent of the type `have` is converted to the dtype `target`."""
+    # Python numbers give way, as in sums. An array of another kind is a mistake, which is named.
+    kinds = {"i": "fc", "f": "fc"} if have.weak_type else {"f": "f"}
+    return dtypes.kind(target) in kinds.get(dtypes.kind(have.dtype), "") and dtypes.bits(target) >= 16
 
 
 def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[ShapedArray]) -> list[Any]:
     """The cotangents of all leaves; None for a part of the arguments means zeros for all of its leaves.
 
-    A real floating cotangent of another dtype is converted to that of its argument: rules of programs in bfloat16 often
-    compute in float32. JAX lets such a cotangent pass, which fails where it meets one of the argument's dtype. One that
-    would be rounded to 8 bits is refused.
+    A real cotangent of another dtype is converted to that of its argument: rules of programs in bfloat16 often compute
+    in float32, and others return the number 0. JAX lets such a cotangent pass, which fails where it meets one of the
+    argument's dtype. One that would be rounded to 8 bits is refused.
     """
     try:
         # None is a value here, and may stand for a whole argument.
@@ -194,16 +195,17 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
             continue
         ct = as_internal_tangent(ct)
         have = typeof_value(ct)
-        if have is not None and have.dtype != expected.dtype and _is_rounded(have.dtype, expected.dtype):
+        if have is not None and have.dtype != expected.dtype and _is_converted(have, expected.dtype):
             ct = convert(ct, expected.dtype)
             have = typeof_value(ct)
         if have is None or have.shape != expected.shape or have.dtype != expected.dtype:
             path = pytree.named_paths(pytree.tree_structure(like), like)[i]
             got = repr(ct) if have is None else have.short
+            zeros = "Consider just returning a None here" if type(ct) is Zero else "None for zeros"
             raise DerivativeError(
                 f"At output{pytree.keystr(path)} the bwd rule produced an output of type {got}, corresponding to an "
                 f"argument of {name} of type {aval.short}",
-                instead=f"a cotangent of type {expected.short}; None for zeros",
+                instead=f"a cotangent of type {expected.short}. {zeros}",
                 expected=expected,
                 got=have,
             )
@@ -211,11 +213,10 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
     return cotangents
 
 
-def check_returned_refs(rule: RuleName, refs: Sequence[Ref], in_tree: Structure, args: Sequence[Any]) -> None:
-    """Raises `RefError` unless the references that a forward rule saves are arguments: they mean those of the call."""
-    own = [*(in_tree.refs if isinstance(in_tree, ArrayTree) else []), *pytree.tree_leaves(args)]
+def check_returned_refs(rule: RuleName, refs: Sequence[Ref], passed: Sequence[Any]) -> None:
+    """Raises `RefError` unless the references that a forward rule saves are among its arguments `passed`."""
     for ref in refs:
-        if not any(ref is x for x in own):
+        if not any(ref is x for x in passed):
             raise RefError(
                 f"custom_vjp fwd function {rule.name} returned a mutable array reference of type {ref.aval} that was "
                 "not an argument",

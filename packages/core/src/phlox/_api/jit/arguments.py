@@ -226,7 +226,7 @@ def check_arrays(
 
 def no_argument(function: str, fun: Callable[..., Any], name: str, x: Any) -> ArgumentError:
     """The error for the value `x` of the argument `name` of `fun`, which cannot be an array."""
-    if is_masked(x) or is_of_jax(x):
+    if is_masked(x) or is_of_jax(x) or isinstance(x, Ref):
         return not_an_array(x, f"argument {name} of {fun_name(fun)}, given to {function},")
     if _is_public(fun):
         return not_an_array(x, f"{fun_name(fun).lstrip('_')} takes arrays and numbers, and argument {name}")

@@ -348,7 +348,9 @@ class JitFunction:
 
         def source(ref: Ref) -> str:
             names = [call.names()[i] for i, passed in zip(call.ref_indices, refs, strict=True) if passed is ref]
-            return f".\n\nThe reference was passed in as the argument {names[0]}" if names else ""
+            if names:
+                return f".\n\nThe reference was passed in as the argument {names[0]}"
+            return f".\n\nThe reference was created on line {ref.location}" if ref.location is not None else ""
 
         def flat(*tracers: Any) -> list[Any]:
             start = [tracers[i] for i in call.ref_indices]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..._base import pytree
 from ..._base.errors import RefError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.wrapping import wraps
@@ -79,14 +78,6 @@ def flatten_arrays(tree: Any) -> tuple[list[Any], Structure]:
         return leaves, treedef
     arrays = [x for i, x in enumerate(leaves) if i not in indices]
     return arrays, ArrayTree(treedef, indices, [leaves[i] for i in indices])
-
-
-def blank(tree: Structure) -> Any:
-    """The tree with an `object` for each array, and None for each reference."""
-    if not isinstance(tree, ArrayTree):
-        return pytree.placeholders(tree)
-    nones = [None] * len(tree.refs)
-    return merged(tree.tree, tree.ref_indices, nones, [object()] * (tree.tree.num_leaves - len(nones)))
 
 
 def closed_over(

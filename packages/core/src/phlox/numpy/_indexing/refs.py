@@ -11,6 +11,7 @@ import numpy as np
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, DtypeError, RefError, ShapeError, UnsupportedError
 from ..._base.pytree import flatten, register_pytree_node
+from ..._base.source import user_location
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._ir.memory_spaces import Space
@@ -60,7 +61,10 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
     # As in JAX 0.12: the type of a reference does not give way in promotions, even if the first value is a number.
     strong = as_array_or_tracer(to_dtype(init_val, aval.dtype) if aval.weak_type else init_val)
     ref_aval = AbstractRef(aval.strong(), memory_space, kind)
-    return Ref(ref_aval, _in_space_of(ref_aval, strong))
+    ref = Ref(ref_aval, _in_space_of(ref_aval, strong))
+    if ref.home is not None:
+        ref.location = user_location()
+    return ref
 
 
 def typeof(x: ArrayLike | Ref) -> Any:
@@ -296,7 +300,7 @@ def _flatten_view(view: RefView) -> tuple[list[Any], tuple[Any, ...]]:
         [None if hasattr(x, "dtype") else (x.start, x.stop, x.step) if isinstance(x, slice) else x for x in leaves]
     )
     arrays = [x for x, s in zip(leaves, static, strict=True) if s is None]
-    return [view.ref, *arrays], (view.ref.aval, view.aval, tree, static)
+    return [view.ref, *arrays], (getattr(view.ref, "aval", None), view.aval, tree, static)
 
 
 def _unflatten_view(aux: tuple[Any, ...], children: Iterable[Any]) -> RefView:
@@ -383,9 +387,10 @@ def _fitting(function: str, ref: Ref | RefView, there: Any, value: Any) -> Any:
             expected=aval.shape,
             got=value_aval.shape,
         )
-    # A weakly typed number fits into each dtype of its kind. Other values must have the dtype, as nothing shows that an
-    # assignment rounds.
-    fits = value_aval.weak_type and _class(value_aval) == _class(aval)
+    # A weakly typed number fits into each dtype of its kind, an assigned integer into each integer dtype, as in JAX.
+    # Other values must have the dtype, as nothing shows that an assignment rounds.
+    kind = _class(aval)
+    fits = kind == _class(value_aval) and (value_aval.weak_type or (kind == "i" and function != "addupdate"))
     if value_aval.dtype != aval.dtype and not fits:
         raise DtypeError(
             f"{function}: a value of dtype {value_aval.dtype} for {ref.aval}",
