@@ -18,12 +18,13 @@ from ..._trace.leaks import no_leaks
 from ..._trace.refs import AbstractRef, Ref, values, write_all
 from ..._trace.trace import typeof
 from ..._transform.array_operations import sum_axes
-from ..._transform.batch import BatchAxis, check_sizes, place_axis, run_batched
+from ..._transform.batch import BatchAxis, place_axis, run_batched
 from ..._transform.sharding_types import reshard_like
 from ..jit import arguments
 from ..jit.references import check_distinct, find_refs, names_of_refs, replaced
 from ..jit.user_functions import FlatFunction, check_returned, user_call
 from .mappable import any_mappable, is_mappable, is_spec, run_mapped
+from .mapped_sizes import check_sizes
 
 Axes = Any  # int | None | pytree of them
 _VMAP = Wrapper("vmap")

@@ -22,12 +22,12 @@ from ..._ops.structure.shape import broadcast_in_dim, squeeze
 from ..._trace.axes import AxisName, axis_env
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, typeof
-from ..._transform.batch import check_sizes
 from ..._xla.devices import Device, local_devices, process_count, process_index
 from ..._xla.distributed import distributed_state
 from ..._xla.mesh import Mesh
 from ..._xla.partition_spec import PartitionSpec
 from ..._xla.sharding import NamedSharding, interned
+from ..batching.mapped_sizes import check_sizes
 from ..batching.vmap import check_axes, flat_axes
 from ..jit import arguments
 from ..jit.calling import function_of
