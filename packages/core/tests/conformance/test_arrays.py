@@ -438,6 +438,19 @@ def test_device_put_and_get():
         with m.default_device(m.devices()[3]):
             assert m.numpy.ones(2).devices() == {m.devices()[3]}
         assert m.numpy.ones(2).devices() == {m.devices()[0]}
+        zeros = np.zeros(2, m.dtypes.float0)  # tangents of integers
+        assert isinstance(m.device_put({"a": zeros}, m.devices()[1])["a"], np.ndarray)
+
+
+def test_device_put_of_numbers_that_are_transformed():
+    for m in (phlox, jax):
+        device = m.devices()[3]
+        put = lambda x: m.device_put(2 * x if isinstance(x, m.Array) else x, device)
+        for x in (np.ones(3, np.float32), np.float32(1), 1.0, m.numpy.ones(3)):
+            results = [*m.jvp(put, (x,), (x,)), m.vjp(put, x)[0], *m.vjp(put, x)[1](m.vjp(put, x)[0])]
+            assert [y.devices() for y in results[:3]] == [{device}] * 3
+            assert results[3].devices() == {m.devices()[0]}
+        assert m.vmap(put)(np.ones(3, np.float32)).devices() == {device}
     both(lambda m, x: m.device_put({"a": x, "b": (1, 2.5)}), x)
     assert [str(d) for d in phlox.devices()] == [str(d) for d in jax.devices()]
     assert [(d.id, d.platform, d.process_index, d.device_kind) for d in phlox.devices()] == [
