@@ -442,6 +442,35 @@ def test_device_put_and_get():
         assert isinstance(m.device_put({"a": zeros}, m.devices()[1])["a"], np.ndarray)
 
 
+def test_equivalent_shardings_share_memory():
+    x = data((4, 2))
+    for m in (phlox, jax):
+        devices = np.array(m.devices()[:2])
+        mesh, wider = m.sharding.Mesh(devices, ("x",)), m.sharding.Mesh(devices.reshape(1, 2), ("r", "x"))
+        alone = m.sharding.Mesh(devices[:1], ("x",))
+        starts = m.NamedSharding(mesh, m.P("x")), m.sharding.SingleDeviceSharding(devices[0])
+        for start, targets in zip(
+            starts,
+            (
+                [m.NamedSharding(wider, m.P("x")), m.NamedSharding(mesh, m.P("x", None))],
+                [m.NamedSharding(alone, m.P())],
+            ),
+            strict=True,
+        ):
+            y = m.device_put(x, start)
+            for target in targets:
+                with m.transfer_guard("disallow_explicit"):
+                    z = m.device_put(y, target)
+                assert z.sharding == target
+                for a, b in zip(y.addressable_shards, z.addressable_shards, strict=True):
+                    assert a.data.unsafe_buffer_pointer() == b.data.unsafe_buffer_pointer()
+                np.testing.assert_array_equal(z, x)
+        # Another order of the devices is a move.
+        moved = m.device_put(y, m.NamedSharding(m.sharding.Mesh(devices[::-1], ("x",)), m.P("x")))
+        for shard in moved.addressable_shards:
+            np.testing.assert_array_equal(shard.data, x[shard.index])
+
+
 def test_device_put_of_numbers_that_are_transformed():
     for m in (phlox, jax):
         device = m.devices()[3]
