@@ -198,6 +198,23 @@ def test_inline():
 
 
 @pytest.mark.parametrize("j", [phlox, *([jax] if NEW else [])], ids=lambda j: j.__name__)
+def test_stages_of_inlining(j):
+    def text(inline, transform):
+        inner = j.jit(lambda x: j.numpy.sin(x) * 2, inline=inline)
+        outer = j.jit(transform(lambda x: inner(x) + 1))
+        assert outer(1.0) == j.jit(transform(lambda x: j.numpy.sin(x) * 2 + 1))(1.0)
+        return outer.lower(1.0).as_text()
+
+    for transform in (lambda f: f, j.grad):
+        texts = {inline: text(inline, transform) for inline in j.Inline}
+        called = [inline.name for inline, lines in texts.items() if "call @" in lines]
+        assert called == ["XLA_EARLY", "XLA_LATE", "AUTO"]
+        for inline in (j.Inline.XLA_EARLY, j.Inline.XLA_LATE):
+            assert f'{{mhlo.frontend_attributes = {{inlineable = "{inline.value}"}}}}' in texts[inline]
+        assert "inlineable" not in texts[j.Inline.AUTO]
+
+
+@pytest.mark.parametrize("j", [phlox, *([jax] if NEW else [])], ids=lambda j: j.__name__)
 def test_linear_transpose_of_float0(j):
     zeros = np.zeros(5, j.dtypes.float0)
     x, zero = j.linear_transpose(lambda x, y: (2 * x, y), X, zeros)((X, zeros))
