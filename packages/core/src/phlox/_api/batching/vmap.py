@@ -252,7 +252,7 @@ def check_in_axes(function: str, in_axes: Axes, count: int | None = None) -> Non
     if count is not None and isinstance(in_axes, tuple) and len(in_axes) != count:
         raise ArgumentError(
             f"{form}, but got len(in_axes)={len(in_axes)}, len(args)={count}",
-            instead="an entry for each argument; arguments given by name are mapped along axis 0",
+            instead="an entry for each positional argument; keyword arguments are always mapped along axis 0",
             in_axes=in_axes,
         )
 

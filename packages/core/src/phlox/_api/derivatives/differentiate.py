@@ -408,7 +408,8 @@ class Pullback:
         Array(13., dtype=float32)
         """
         leaves, tree = flatten(destinations)
-        pytree.check_same(self.in_tree, tree, f"with_refs takes a tree like the arguments of {self.name}")
+        what = "unexpected tree structure in the arguments to a VJP function's `with_refs` method, unlike those of"
+        pytree.check_same(self.in_tree, tree, f"{what} {self.name}")
 
         def deliver_all(cotangent: Any) -> Any:
             # Imported here, as few programs have references for gradients.
