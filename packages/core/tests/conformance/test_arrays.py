@@ -438,6 +438,48 @@ def test_device_put_and_get():
         with m.default_device(m.devices()[3]):
             assert m.numpy.ones(2).devices() == {m.devices()[3]}
         assert m.numpy.ones(2).devices() == {m.devices()[0]}
+        zeros = np.zeros(2, m.dtypes.float0)  # tangents of integers
+        assert isinstance(m.device_put({"a": zeros}, m.devices()[1])["a"], np.ndarray)
+
+
+def test_equivalent_shardings_share_memory():
+    x = data((4, 2))
+    for m in (phlox, jax):
+        devices = np.array(m.devices()[:2])
+        mesh, wider = m.sharding.Mesh(devices, ("x",)), m.sharding.Mesh(devices.reshape(1, 2), ("r", "x"))
+        alone = m.sharding.Mesh(devices[:1], ("x",))
+        starts = m.NamedSharding(mesh, m.P("x")), m.sharding.SingleDeviceSharding(devices[0])
+        for start, targets in zip(
+            starts,
+            (
+                [m.NamedSharding(wider, m.P("x")), m.NamedSharding(mesh, m.P("x", None))],
+                [m.NamedSharding(alone, m.P())],
+            ),
+            strict=True,
+        ):
+            y = m.device_put(x, start)
+            for target in targets:
+                with m.transfer_guard("disallow_explicit"):
+                    z = m.device_put(y, target)
+                assert z.sharding == target
+                for a, b in zip(y.addressable_shards, z.addressable_shards, strict=True):
+                    assert a.data.unsafe_buffer_pointer() == b.data.unsafe_buffer_pointer()
+                np.testing.assert_array_equal(z, x)
+        # Another order of the devices is a move.
+        moved = m.device_put(y, m.NamedSharding(m.sharding.Mesh(devices[::-1], ("x",)), m.P("x")))
+        for shard in moved.addressable_shards:
+            np.testing.assert_array_equal(shard.data, x[shard.index])
+
+
+def test_device_put_of_numbers_that_are_transformed():
+    for m in (phlox, jax):
+        device = m.devices()[3]
+        put = lambda x: m.device_put(2 * x if isinstance(x, m.Array) else x, device)
+        for x in (np.ones(3, np.float32), np.float32(1), 1.0, m.numpy.ones(3)):
+            results = [*m.jvp(put, (x,), (x,)), m.vjp(put, x)[0], *m.vjp(put, x)[1](m.vjp(put, x)[0])]
+            assert [y.devices() for y in results[:3]] == [{device}] * 3
+            assert results[3].devices() == {m.devices()[0]}
+        assert m.vmap(put)(np.ones(3, np.float32)).devices() == {device}
     both(lambda m, x: m.device_put({"a": x, "b": (1, 2.5)}), x)
     assert [str(d) for d in phlox.devices()] == [str(d) for d in jax.devices()]
     assert [(d.id, d.platform, d.process_index, d.device_kind) for d in phlox.devices()] == [

@@ -42,6 +42,7 @@ CASES = {
     ),
     "linear_transpose under jit": lambda m: m.jit(lambda ct: m.linear_transpose(lambda x: W.T @ x, X)(ct))(X[:2]),
     "linear_transpose of integers": lambda m: m.linear_transpose(lambda x: x * 2, np.arange(3))(np.arange(3)),
+    "linear_transpose of integers to floats": lambda m: m.linear_transpose(lambda x: x * 2.0, np.arange(3))(X),
     "linear_transpose, other structure": lambda m: m.linear_transpose(lambda x: (x, x), X)([X, X]),
 }
 

@@ -446,6 +446,12 @@ def test_vmap_that_sums():
     both(lambda m, x: m.vmap(f(m), (0, None), None, sum_match=True)(x, m.numpy.float32(2)), X)
     both(lambda m, x: m.vmap(f(m), 0, {"s": None, "c": 0}, sum_match=True)(x, x), np.stack([X, Y]))
     both(lambda m, x: m.vmap(f(m), 0, None)(x, x), np.stack([X, Y]))
+    # Summed in the dtypes of `numpy.sum`: examples of int8 do not overflow, bools are counted.
+    for dtype in ("bool", "int8", "uint8", "int32", "float16"):
+        both(
+            lambda m, x: m.vmap(lambda y: y, out_axes=None, sum_match=True)(m.numpy.asarray(x)),
+            np.full((3, 2), 100, dtype),
+        )
 
 
 # --- phlox.test_util ------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pickle
 
 import jax
 import jax.export
+import jax.extend
 import jax.numpy
 import jax.scipy.special
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import phlox
 import phlox.export
+import phlox.extend
 import phlox.numpy as jnp
 from conformance.harness import both
 from phlox import lax, random
@@ -193,6 +195,70 @@ def test_inline():
     assert [inline for inline, text in calls.items() if "jit" not in text] == [phlox.Inline.JAX_EARLY]
     with pytest.raises(ValueError, match="inline"):
         phlox.jit(lambda x: x, inline="jax_early")
+
+
+@pytest.mark.parametrize("j", [phlox, *([jax] if NEW else [])], ids=lambda j: j.__name__)
+def test_stages_of_inlining(j):
+    def text(inline, transform):
+        inner = j.jit(lambda x: j.numpy.sin(x) * 2, inline=inline)
+        outer = j.jit(transform(lambda x: inner(x) + 1))
+        assert outer(1.0) == j.jit(transform(lambda x: j.numpy.sin(x) * 2 + 1))(1.0)
+        return outer.lower(1.0).as_text()
+
+    for transform in (lambda f: f, j.grad):
+        texts = {inline: text(inline, transform) for inline in j.Inline}
+        called = [inline.name for inline, lines in texts.items() if "call @" in lines]
+        assert called == ["XLA_EARLY", "XLA_LATE", "AUTO"]
+        for inline in (j.Inline.XLA_EARLY, j.Inline.XLA_LATE):
+            assert f'{{mhlo.frontend_attributes = {{inlineable = "{inline.value}"}}}}' in texts[inline]
+        assert "inlineable" not in texts[j.Inline.AUTO]
+
+
+@pytest.mark.parametrize("j", [phlox, *([jax] if NEW else [])], ids=lambda j: j.__name__)
+def test_linear_transpose_of_float0(j):
+    zeros = np.zeros(5, j.dtypes.float0)
+    x, zero = j.linear_transpose(lambda x, y: (2 * x, y), X, zeros)((X, zeros))
+    np.testing.assert_array_equal(x, 2 * X)
+    assert zero.dtype == j.dtypes.float0 and zero.shape == (5,)
+    assert j.linear_transpose(lambda x: x, zeros)(zeros)[0].dtype == j.dtypes.float0
+    assert j.linear_transpose(lambda x, y: 2 * x, 1, zeros)(3)[0] == 6
+    with pytest.raises(TypeError):
+        j.linear_transpose(lambda x, y: (2.0 * x, y), 1, zeros)
+
+
+@pytest.mark.parametrize("j", [phlox, *([jax] if NEW else [])], ids=lambda j: j.__name__)
+def test_constants_of_programs(j):
+    c = j.numpy.arange(5.0)
+    program = j.make_jaxpr(lambda x: j.numpy.sin(x) * c + 1)(X)
+    core = j.extend.core
+    np.testing.assert_array_equal(
+        core.jaxpr_as_fun(program.with_consts([2 * c]))(X)[0], 2 * np.asarray(np.sin(X)) * c + 1
+    )
+    opened = program.with_consts([])
+    assert not opened.consts and len(opened.invars) == 2
+    np.testing.assert_array_equal(core.jaxpr_as_fun(opened)(c, X)[0], core.jaxpr_as_fun(program)(X)[0])
+    first = program.eqns[0]
+    shortened = program.replace(eqns=[first], outvars=first.outvars, effects=program.effects)
+    np.testing.assert_array_equal(core.jaxpr_as_fun(shortened)(X)[0], j.numpy.sin(X))
+    plain = j.make_jaxpr(lambda x: 2 * x)(X)
+    built = core.Jaxpr(plain.constvars, plain.invars, plain.outvars, plain.eqns, plain.effects, plain.debug_info)
+    assert str(built) == str(plain)
+    with pytest.raises((TypeError, ValueError)):
+        program.replace(equations=[])
+    with pytest.raises(TypeError):
+        first.replace(inputs=[])
+    assert first.replace(effects=first.effects).primitive is first.primitive
+
+
+@pytest.mark.parametrize("j", [phlox, *([jax] if NEW else [])], ids=lambda j: j.__name__)
+def test_closure_convert_of_a_traced_function(j):
+    c = j.numpy.arange(5.0)
+    traced = j.jit(lambda x, k: {"a": x["b"] * c + k}).trace({"b": X}, k=1.0)
+    consts, fun = traced.closure_convert()
+    assert len(consts) == 1
+    np.testing.assert_array_equal(fun(consts, {"b": X}, k=1.0)["a"], traced({"b": X}, k=1.0)["a"])
+    derivative = j.grad(lambda c: fun([c], {"b": X}, k=1.0)["a"].sum())(c)
+    np.testing.assert_array_equal(derivative, X)
 
 
 def test_effort_levels():

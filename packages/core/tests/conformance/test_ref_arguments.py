@@ -297,10 +297,19 @@ def test_derivatives(case):
 def test_derivatives_that_are_refused():
     r = phlox.new_ref(X)
     _, pullback = phlox.vjp(scaled, r, 2.0)
-    with pytest.raises(phlox.errors.RefError, match="with_refs"):
+    with pytest.raises(
+        phlox.errors.RefError, match="Ref-typed, so its gradient must be accumulated into a ref"
+    ) as caught:
         pullback(1.0)
-    with pytest.raises(phlox.errors.RefError, match="GradValue"):
+    assert "with_refs" in caught.value.instead
+    with pytest.raises(phlox.errors.RefError, match="can't be returned as a value, got GradValue"):
         pullback.with_refs(phlox.ad.GradValue(), phlox.ad.GradValue())
+    with pytest.raises(
+        phlox.errors.TreeError, match="unexpected tree structure in the arguments to a VJP function's `with"
+    ):
+        pullback.with_refs(r)
+    with pytest.raises(phlox.errors.RefError, match="unexpected JAX type for a gradient ref"):
+        pullback.with_refs(r, phlox.new_ref(X))(1.0)
     with pytest.raises(phlox.errors.RefError, match="tangent of a reference"):
         phlox.jvp(scaled, (r, 2.0), (X, 1.0))
     with pytest.raises(TypeError):

@@ -39,6 +39,16 @@ SAME = {
     "linearize through jit": lambda m: m.jit(lambda f, x: f(x))(
         m.jit(lambda x: m.linearize(m.numpy.sin, x)[1])(1.0), 3.0
     ),
+    "numbers that come back as arrays": lambda m: [
+        isinstance(x, m.Array)
+        for fun in (m.numpy.asarray, m.numpy.ravel)
+        for x in (m.jvp(fun, (1.0,), (2.0,))[0], m.vjp(fun, 1.0)[0], m.linearize(fun, 1.0)[0])
+    ],
+    "numbers that jvp returns as arrays": lambda m: [
+        isinstance(m.jvp(fun, (1.0,), (2.0,))[0], m.Array)
+        for fun in (m.numpy.real, m.numpy.positive, m.numpy.squeeze, m.numpy.conj)
+    ],
+    "a result that depends on no argument": lambda m: type(m.jvp(lambda x: 3.0, (1.0,), (2.0,))[0]).__name__,
     "vmap with an object that is not mapped": lambda m: m.vmap(lambda f, x: f(x), (None, 0))(
         lambda x: x + 1, m.numpy.arange(3)
     ),

@@ -84,6 +84,9 @@ def test_donated_and_deleted_arrays():
     error = refuse(errors.DeletedArrayError, lambda: phlox.jit(lambda d: d["a"] * 2)({"a": y}))
     assert "d['a']" in error.what
     refuse(errors.DeletedArrayError, lambda: repr(y))
+    # The class of jaxlib, as programs catch it.
+    with pytest.raises(errors.JaxRuntimeError, match="deleted"):
+        y.block_until_ready()
     pair = phlox.jit(lambda d, x: d["a"] + x[:2]).lower({"a": jnp.ones(2)}, jnp.ones(3)).compile()
     error = refuse(errors.DeletedArrayError, lambda: pair({"a": y}, jnp.ones(3)))
     assert "d['a']" in error.what
@@ -616,8 +619,15 @@ def test_words_of_strict_modes_and_traced_values():
     for number in (int, float, complex):
         error = refuse(errors.ConcretizationTypeError, lambda: phlox.jit(lambda x: number(x))(1.0))
         assert "Abstract tracer value encountered where concrete value is expected" in error.what
-    error = refuse(errors.ArgumentError, lambda: phlox.jit(jnp.zeros)(2))
+    error = refuse(errors.TracerIntegerConversionError, lambda: phlox.jit(jnp.zeros)(2))
     assert "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions." in error.what
+    for fun in (
+        lambda n: jnp.indices((n,)),
+        lambda n: jnp.bincount(jnp.arange(3), length=n),
+        lambda n: phlox.random.choice(phlox.random.key(0), 3, (n,)),
+        lambda n: phlox.lax.dynamic_slice_in_dim(X, 0, n),
+    ):
+        refuse(errors.TracerIntegerConversionError, lambda: phlox.jit(fun)(2))
 
 
 def test_errors_that_programs_catch():

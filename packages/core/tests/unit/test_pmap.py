@@ -213,5 +213,10 @@ def test_device_put_sharded_and_replicated_feed_pmap():
     copies = phlox.device_put_replicated(np.arange(3.0), devices)
     assert copies.shape == (4, 3)
     assert copies.sharding.shard_shape(copies.shape) == (1, 3)
+    keys = phlox.random.split(phlox.random.key(0), 4)
+    sharded = phlox.device_put_sharded(list(keys), devices)
+    assert len(sharded.devices()) == 4
+    np.testing.assert_array_equal(phlox.pmap(phlox.random.uniform)(sharded), phlox.vmap(phlox.random.uniform)(keys))
+    assert (phlox.device_put_replicated(keys[0], devices) == keys[0]).all()
     with pytest.raises(phlox.errors.ArgumentError, match="3 shards for 4 devices"):
         phlox.device_put_sharded([1, 2, 3], devices)

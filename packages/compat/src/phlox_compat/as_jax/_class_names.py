@@ -65,6 +65,7 @@ _OTHER_ERRORS = """
 _RAISED_BY_JAX = {
     "AxisError": "ValueError",
     "CompilerOptionError": "JaxRuntimeError",
+    "DeletedArrayError": "RuntimeError",
     "DeviceError": "ValueError",
     "IndexingError": "TypeError",
     "ShardingAssertionError": "AssertionError",

@@ -28,7 +28,7 @@
     ├── DeviceError (RuntimeError, ValueError) a device does not exist, or there are too few
     ├── DistributedError (RuntimeError)        the processes of a distributed program do not find each other
     │   └── ProcessFailureError                other processes failed while this one worked with their devices
-    ├── DeletedArrayError (RuntimeError)       an array whose buffer was donated or deleted
+    ├── DeletedArrayError (JaxRuntimeError)    an array whose buffer was donated or deleted
     ├── DerivativeError (TypeError, ValueError) a derivative of something that has none
     ├── MissingRuleError (NotImplementedError) a primitive or a custom function has no rule for this
     │   └── UndefinedRuleError (AttributeError) … because the custom function never got its rule
@@ -379,7 +379,7 @@ class ProcessFailureError(DistributedError):
     failed_devices: Any
 
 
-class DeletedArrayError(PhloxError, RuntimeError):
+class DeletedArrayError(PhloxError, native.JaxRuntimeError):  # type: ignore[misc]
     """An array was used after its buffer was donated to a computation or deleted.
 
     Fix: use the result of the computation to which the buffer was donated, or do not donate it.

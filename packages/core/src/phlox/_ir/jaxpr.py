@@ -75,9 +75,9 @@ class JaxprEqn:
         self.source_info = source_info
 
     def replace(self, **changes: Any) -> JaxprEqn:
-        """A copy with some fields replaced."""
-        fields = {name: changes.get(name, getattr(self, name)) for name in _EQN_FIELDS}
-        return JaxprEqn(**fields)
+        """A copy with some fields replaced. Its effects follow from the primitive and the parameters."""
+        changes.pop("effects", None)
+        return JaxprEqn(**{name: getattr(self, name) for name in _EQN_FIELDS} | changes)
 
     def __repr__(self) -> str:
         from .printing import eqn_text  # printing.py imports this module
@@ -103,7 +103,8 @@ def recorded_x64(eqn: JaxprEqn) -> AbstractContextManager[None]:
 class Jaxpr:
     """A program with inputs `constvars` (first) and `invars`, equations `eqns` and outputs `outvars`.
 
-    `name` is that of the traced function; `origin` describes a function of the user, see `_api.jit.origins`.
+    `name` is that of the traced function; `origin` describes a function of the user, see `_api.jit.origins`. Arguments
+    of JAX: `effects`, which follow from the equations here, and `debug_info`, of which the function's name is kept.
     """
 
     __slots__ = ("__weakref__", "constvars", "eqns", "invars", "memo", "name", "origin", "outvars")
@@ -114,6 +115,8 @@ class Jaxpr:
         invars: Sequence[Var],
         outvars: Sequence[Atom],
         eqns: Sequence[JaxprEqn],
+        effects: Any = None,
+        debug_info: DebugInfo | None = None,
         *,
         name: str = "",
         origin: Any = None,
@@ -122,7 +125,7 @@ class Jaxpr:
         self.invars = list(invars)
         self.outvars = list(outvars)
         self.eqns = list(eqns)
-        self.name = name
+        self.name = debug_info.func_name if debug_info is not None and not name else name
         self.origin = origin
         #: results of transformations of this Jaxpr (its jvp, its transpose …), kept here so that they live as long
         self.memo: dict[Any, Any] = {}
@@ -280,8 +283,14 @@ class ClosedJaxpr:
         return ClosedJaxpr(f(self.jaxpr), self.consts)
 
     def replace(self, **changes: Any) -> ClosedJaxpr:
-        """A copy with another `jaxpr` or other `consts`."""
-        return ClosedJaxpr(changes.get("jaxpr", self.jaxpr), changes.get("consts", self.consts))
+        """A copy with another `jaxpr`, other `consts`, or other fields of the Jaxpr."""
+        jaxpr, consts = changes.pop("jaxpr", self.jaxpr), changes.pop("consts", self.consts)
+        return ClosedJaxpr(jaxpr.replace(**changes) if changes else jaxpr, consts)
+
+    def with_consts(self, consts: Sequence[Any]) -> ClosedJaxpr:
+        """A copy in which the first inputs have the values `consts`, and all others are arguments."""
+        inputs, count = self.all_invars, len(consts)
+        return self.replace(constvars=inputs[:count], invars=inputs[count:], consts=consts)
 
     def __str__(self) -> str:
         return str(self.jaxpr)

@@ -207,7 +207,10 @@ def per_axis(function: str, name: str, numbers: Iterable[Any] | None, count: int
 
 
 def as_shape(shape: Shape, function: str = "") -> tuple[int, ...]:
-    """A user's shape (an int or a sequence of ints) as a tuple. Raises `ArgumentError` for anything else."""
+    """A user's shape (an int or a sequence of ints) as a tuple. Raises `ArgumentError` for anything else.
+
+    Raises `TracerIntegerConversionError` if a length is traced.
+    """
     if type(shape) is tuple and not shape:
         return ()
     # Arrays without axes have `__iter__` too, and raise when it is called.
@@ -215,7 +218,7 @@ def as_shape(shape: Shape, function: str = "") -> tuple[int, ...]:
     try:
         return tuple([as_length(n) for n in lengths])
     except TracerIntegerConversionError:
-        raise ArgumentError(
+        raise TracerIntegerConversionError(
             f"{function or 'shape'}: Shapes must be 1D sequences of concrete values of integer type, got {shape!r}, "
             "which depends on values that are not known while the program is traced.\n"
             "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.",

@@ -176,12 +176,19 @@ def _physical_params(eqn: JaxprEqn) -> dict[str, Any]:
     return eqn.params
 
 
-def call_function(f: Function, closed: ClosedJaxpr, args: Sequence[Value], name: str) -> list[Value]:
-    """Calls a private function that computes `closed`, which has no constants. The module gets the function once."""
+def call_function(
+    f: Function, closed: ClosedJaxpr, args: Sequence[Value], name: str, attributes: str = ""
+) -> list[Value]:
+    """Calls a private function that computes `closed`, which has no constants. The module gets the function once.
+
+    `attributes` is the text of attributes of the call.
+    """
     in_order = ordered(closed.jaxpr.effects)
     outs = [aval.physical for aval in closed.out_avals]
     symbol = _function(f, closed, args, name, in_order)
-    results = f.call(symbol, [*args, f.order()], [*outs, TOKEN]) if in_order else f.call(symbol, args, outs)
+    # The token of ordered effects goes through the function.
+    operands, types = ([*args, f.order()], [*outs, TOKEN]) if in_order else (args, outs)
+    results = f.call(symbol, operands, types, attributes)
     if f.module.locations:
         # When XLA inlines the call, it prefixes the names inside of the function with this one.
         f.locate(scope_text((*f.label, f"jit({name})")))

@@ -15,7 +15,7 @@ from . import transfer
 from .array import Array, wrap
 from .partition_spec import PartitionSpec
 from .placement import Placement, aval_of, placement_for, sharding_of
-from .program import Program, lower
+from .program import Program, has_sharding, lower
 from .sharding import CompilerSharding, HloSharding, NamedSharding, Sharding, interned
 
 
@@ -34,9 +34,11 @@ def move(array: Array, sharding: Sharding, *, committed: bool = True) -> Array:
             return move(move(array, _reduced(here)), sharding, committed=committed)
         if sharding.is_unreduced:
             return _move_to_partial(array, sharding)  # type: ignore[arg-type]
-        if not transfer.is_whole(here, array.aval.physical.shape):
-            return _move_across(array, sharding)
-        buf = transfer.move_buffer(buf, array.aval.physical, here, sharding)
+        # Another description of the same parts needs no copy, such as a mesh with one more axis of size 1.
+        if not has_sharding(array._placement, sharding):
+            if not transfer.is_whole(here, array.aval.physical.shape):
+                return _move_across(array, sharding)
+            buf = transfer.move_buffer(buf, array.aval.physical, here, sharding)
     return wrap(buf, aval_of(placement), placement)
 
 

@@ -391,9 +391,11 @@ class Function:
         self.line(f"{name} = sdy.sharding_constraint {operand} <{sharding}> : {x.aval.text}")
         return Value(name, x.aval)
 
-    def call(self, symbol: str, operands: Sequence[Value], outs: Sequence[ShapedArray]) -> list[Value]:
+    def call(
+        self, symbol: str, operands: Sequence[Value], outs: Sequence[ShapedArray], attributes: str = ""
+    ) -> list[Value]:
         """A call of another function of the module."""
-        return self.typed(f"func.call @{symbol}({', '.join([x.name for x in operands])})", operands, outs)
+        return self.typed(f"func.call @{symbol}({', '.join([x.name for x in operands])}){attributes}", operands, outs)
 
     def typed(self, text: str, operands: Sequence[Value], outs: Sequence[ShapedArray]) -> list[Value]:
         """An operation written as `text`; its results and types are added."""

@@ -12,12 +12,11 @@ from ..._base.source import Wrapper, within
 from ..._base.wrapping import P, R, wraps
 from ..._ir.avals import typeof_value
 from ..._ir.sharding_types import Spec, any_specs, spec_over
-from ..._ops.structure.shape import results_as_arrays
+from ..._ops.structure.shape import as_array_or_tracer, results_as_arrays
 from ..._trace.axes import AxisName
 from ..._trace.leaks import no_leaks
 from ..._trace.refs import AbstractRef, Ref, values, write_all
 from ..._trace.trace import typeof
-from ..._transform.array_operations import sum_axes
 from ..._transform.batch import BatchAxis, place_axis, run_batched
 from ..._transform.sharding_types import reshard_like
 from ..jit import arguments
@@ -271,7 +270,7 @@ def check_in_axes(function: str, in_axes: Axes, count: int | None = None) -> Non
     if count is not None and isinstance(in_axes, tuple) and len(in_axes) != count:
         raise ArgumentError(
             f"{form}, but got len(in_axes)={len(in_axes)}, len(args)={count}",
-            instead="an entry for each argument; arguments given by name are mapped along axis 0",
+            instead="an entry for each positional argument; keyword arguments are always mapped along axis 0",
             in_axes=in_axes,
         )
 
@@ -327,7 +326,7 @@ def _unplaced(path: str, dim: int, axis_name: AxisName | None, short: str) -> Op
 
 def _place(x: Any, dim: int | None, out_dim: int | None, axis: BatchAxis) -> Any:
     if out_dim is None:
-        return x if dim is None else sum_axes(x, (dim,))
+        return x if dim is None else as_array_or_tracer(x).sum(dim)  # in the dtype of `numpy.sum`
     # A result without the batch axis gets one more.
     ndim = typeof(x).ndim + (dim is None)
     if not -ndim <= out_dim < ndim:

@@ -46,7 +46,10 @@ def deliver(gradients: Sequence[Any], destinations: Sequence[Any]) -> list[Any]:
         if isinstance(destination, Ref):
             aval, inner = typeof(gradient), destination.aval.inner_aval
             if (aval.shape, aval.dtype) != (inner.shape, inner.dtype):
-                raise RefError(f"with_refs: a gradient of type {aval.short} for a reference of type {destination.aval}")
+                raise RefError(
+                    f"with_refs: unexpected JAX type for a gradient ref: it is {destination.aval}, and the gradient "
+                    f"{aval.short}"
+                )
             # Added and not replaced: several pullbacks may collect in one reference.
             destination.write(trace, add_any(destination.read(trace), gradient))
             out.append(GradRef())

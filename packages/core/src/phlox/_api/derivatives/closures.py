@@ -19,14 +19,14 @@ from ..._ops.control.linear_call import linear_call as linear_call_p
 from ..._ops.structure.shape import as_array_or_tracer
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import Tracer, typeof
-from ..._transform.array_operations import instantiate
+from ..._transform.array_operations import Zero
 from ..._transform.transpose import Linear, backward_pass
 from ..jit import arguments
 from ..jit.bodies import Staged, operands_of
 from ..jit.programs import as_struct
 from ..jit.user_functions import user_call
 from .custom import custom_vjp
-from .differentiate import TRANSPOSE, refuse_reduce_axes
+from .differentiate import TRANSPOSE, as_user_array, refuse_reduce_axes
 
 
 @user_call
@@ -222,7 +222,9 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
     leaves, tree = operands_of("linear_transpose", fun, tuple(pytree.tree_map(as_struct, primals)))
     avals = [typeof(x) for x in leaves]
     program = Staged("linear_transpose", "fun", fun, tree, avals)
-    kinds = [dtypes.kind(a.dtype) for a in [*avals, *program.closed.out_avals]]
+    # float0, the type of tangents of integers, has one value: zero.
+    all_dtypes = {a.dtype for a in [*avals, *program.closed.out_avals]} - {dtypes.float0}
+    kinds = [dtypes.kind(dtype) for dtype in all_dtypes]
     # A cotangent has the dtype of its primal, so a map from integers to floats has no transpose.
     if not (all(k in "fc" for k in kinds) or all(k in "iu" for k in kinds)):
         types = ", ".join(a.short for a in avals), ", ".join(a.short for a in program.closed.out_avals)
@@ -253,6 +255,7 @@ def _transposed(program: Staged, tree: PyTreeDef, avals: list[ShapedArray], cons
                 f"{have.short}, and the output {aval.short}",
                 instead=f"a cotangent of type {aval.short}",
             )
+    out_cotangents = [Zero(typeof(ct)) if typeof(ct).dtype == dtypes.float0 else ct for ct in out_cotangents]
     linear = [Linear(a) for a in avals]
     try:
         with within(TRANSPOSE):
@@ -265,4 +268,4 @@ def _transposed(program: Staged, tree: PyTreeDef, avals: list[ShapedArray], cons
             f"linear_transpose: {program.name} is not linear in its arguments", instead="vjp, which linearizes"
         ) from error
     # Inputs that no output depends on have a symbolic zero, which becomes an array here.
-    return tree.unflatten([as_array_or_tracer(instantiate(ct)) for ct in in_cotangents[len(consts) :]])
+    return tree.unflatten([as_user_array(ct) for ct in in_cotangents[len(consts) :]])

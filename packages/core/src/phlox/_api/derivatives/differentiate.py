@@ -111,11 +111,19 @@ def _as_tangent(x: Any, aval: ShapedArray, name: str, wording: _Wording) -> Any:
     return x
 
 
-def _as_user_array(x: Any) -> Any:
+def as_user_array(x: Any) -> Any:
     """Converts a tangent or cotangent to an array, which for `Zero` has zeros."""
     x = instantiate(x)
     # NumPy arrays of float0 are returned as they are: no device has this dtype.
     return x if typeof(x).dtype == dtypes.float0 else as_array_or_tracer(x)
+
+
+def _differentiated_as_arrays(outs: Sequence[Any], depends: Sequence[bool]) -> list[Any]:
+    """Results, of which those that depend on the arguments are arrays.
+
+    A function such as `jnp.squeeze` may return a Python number that it got.
+    """
+    return [as_array_or_tracer(x) if differentiated else x for x, differentiated in zip(outs, depends, strict=True)]
 
 
 @user_call
@@ -168,7 +176,9 @@ def jvp(
     out_tree = flat.out_tree
     check_returned(fun, out_tree)
     # Tangents of aux, which follow those of the result, are dropped.
-    tangent_results = [_as_user_array(t) for t in out_tangents[: len(out)]]
+    out_tangents = out_tangents[: len(out)]
+    out = _differentiated_as_arrays(out, [type(t) is not Zero for t in out_tangents])
+    tangent_results = [as_user_array(t) for t in out_tangents]
     result = out_tree.unflatten(out), out_tree.unflatten(tangent_results)
     return (*result, aux) if has_aux else result
 
@@ -200,7 +210,7 @@ def _apply_linear(jaxpr: Jaxpr, signature: _Signature, residuals: list[Any], *ta
     present = only(checked, signature.varying)
     outs = iter(eval_jaxpr(jaxpr, residuals, *present))
     tangents_out = [
-        _as_user_array(next(outs) if has else Zero(a.tangent()))
+        as_user_array(next(outs) if has else Zero(a.tangent()))
         for has, a in zip(signature.nonzero, signature.out_avals, strict=True)
     ]
     return out_tree.unflatten(tangents_out)
@@ -269,6 +279,7 @@ def _linearize(
         linearization = linearize_flat(_in_jvp_scope(flat), leaves, varying)
     out, aux = flat.split(linearization.outputs)
     nonzero = tuple(linearization.nonzero[: len(out)])
+    out = _differentiated_as_arrays(out, nonzero)
     # Only the tangents of the result stay, without those of aux.
     jaxpr = linearization.jaxpr.replace(outvars=linearization.jaxpr.outvars[: sum(nonzero)])
     out_avals = tuple(typeof(x) for x in out)
@@ -397,7 +408,8 @@ class Pullback:
         Array(13., dtype=float32)
         """
         leaves, tree = flatten(destinations)
-        pytree.check_same(self.in_tree, tree, f"with_refs takes a tree like the arguments of {self.name}")
+        what = "unexpected tree structure in the arguments to a VJP function's `with_refs` method, unlike those of"
+        pytree.check_same(self.in_tree, tree, f"{what} {self.name}")
 
         def deliver_all(cotangent: Any) -> Any:
             # Imported here, as few programs have references for gradients.
@@ -452,7 +464,7 @@ class Pullback:
         # Integers get a zero of float0 in their place, others a zero of their type.
         pairs = zip(self.in_avals, varying, strict=True)
         leaves = [next(in_cotangents) if has else Zero(a.tangent()) for a, has in pairs]
-        return [_as_user_array(ct) if is_needed else None for ct, is_needed in zip(leaves, mask, strict=True)]
+        return [as_user_array(ct) if is_needed else None for ct, is_needed in zip(leaves, mask, strict=True)]
 
     def _backward(self, args: Sequence[Linear], cotangents: Sequence[Any]) -> list[Any]:
         return backward_pass(self.jaxpr, self.residuals, args, cotangents)

@@ -111,7 +111,8 @@ class RefPullback:
     def __call__(self, cotangent: Any) -> Any:
         """Raises `RefError`."""
         raise RefError(
-            f"vjp of {self.name}: argument leaf {self.ref_indices[0]} is a reference, whose gradient needs one too",
+            f"vjp of {self.name}: argument leaf {self.ref_indices[0]} is Ref-typed, so its gradient must be "
+            "accumulated into a ref, and none is given",
             instead="pullback.with_refs(...)(cotangent), with a reference in the place of each reference",
         )
 
@@ -122,11 +123,15 @@ class RefPullback:
         that of the first value after it; or `DontWant()`. Other destinations are as in `Pullback.with_refs`.
         """
         leaves, tree = flatten(destinations)
-        pytree.check_same(self.in_tree, tree, f"with_refs takes a tree like the arguments of {self.name}")
+        what = "unexpected tree structure in the arguments to a VJP function's `with_refs` method, unlike those of"
+        pytree.check_same(self.in_tree, tree, f"{what} {self.name}")
         targets = [leaves[i] for i in self.ref_indices]
         for x in targets:
             if not isinstance(x, Ref | DontWant):
-                raise RefError(f"with_refs: {x!r:.60} for the gradient of a reference", instead="a reference")
+                raise RefError(
+                    f"with_refs: the gradient of a Ref-typed argument can't be returned as a value, got {x!r:.60}",
+                    instead="a reference",
+                )
         avals = [self.pullback.in_avals[i] for i in self.ref_indices]
 
         def state_cotangent(target: Any, aval: Any) -> Any:

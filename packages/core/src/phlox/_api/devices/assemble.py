@@ -269,7 +269,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
 
     def joined(*parts: Any) -> Array:
         # On the host, where a new axis costs nothing. `device_put` then makes the only copy.
-        rows = [np.asarray(part)[None] for part in parts]
+        rows = [part[None] if dtypes.is_extended(typeof(part).dtype) else np.asarray(part)[None] for part in parts]
         each = [device_put(row, device) for row, device in zip(rows, devices, strict=True)]
         return make_array_from_single_device_arrays((len(rows), *rows[0].shape[1:]), where, each)
 

@@ -25,6 +25,7 @@ from ..._xla.partition_spec import PartitionSpec, axes_of, check_spec, tiles
 from ..._xla.sharding import NamedSharding
 from ..jit import arguments
 from ..jit.calling import function_of
+from ..jit.inlining import Inline
 from ..jit.jit_function import JitFunction
 from ..jit.options import Options, Prefix
 from ..jit.references import check_distinct, find_refs, names_of_refs, replaced
@@ -200,9 +201,8 @@ def _mapped(
             program = _Program(function, of_parts, where, in_tree, split, fixed, results, mapped_names, check_vma)
             # Inlined in an outer trace, where the equation of `shard_map` alone is recorded.
             out_shardings = _out_shardings(where, results, mapped_names) if is_eager else None
-            run = function_of(
-                JitFunction(program, Options(inline=True, out_shardings=Prefix.of("out_shardings", out_shardings)))
-            )
+            options = Options(inline=Inline.JAX_EARLY, out_shardings=Prefix.of("out_shardings", out_shardings))
+            run = function_of(JitFunction(program, options))
             if key is not None:
                 compiled[key] = run
         outs = run(*only(leaves, dynamic))

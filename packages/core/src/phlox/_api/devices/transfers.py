@@ -65,6 +65,8 @@ def _put(x: Any, sharding: Sharding | None, fresh: bool, share: bool, binds: boo
         if hasattr(x, "__array__") and not isinstance(x, np.ndarray | np.generic):
             return _put(np.asarray(x), sharding, fresh, share)
         raise not_an_array(x, "a leaf given to device_put")
+    if aval.dtype == dtypes.float0:  # tangents of integers, which no device can hold
+        return x
     # As in JAX: `device_put` without a device puts on the default device also inside of `set_mesh`.
     place = single_device(default_device()) if sharding is None else sharding  # not the mesh of the context
     if place.is_unreduced:

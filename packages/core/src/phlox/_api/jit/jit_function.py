@@ -43,6 +43,7 @@ from .bound_call import BoundCall, bind, join_static
 from .caches import Caches, Stats, caches_for, clear_if_full
 from .calling import FAILURES, MAX_ARRAYS, specialize
 from .entry import NUMBERS, Entry, call_order
+from .inlining import IN_EQUATION, Inline
 from .lowered_call import LoweredCall, lower_call
 from .misses import check_miss
 from .narrowing import check_all, dtypes_of_integers
@@ -430,7 +431,7 @@ class JitFunction:
         """The result of a call under a trace, which is one equation of the primitive `jit_p`."""
         # `disable_jit` holds inside of transformations, too, so that a debugger shows each operation with its traced
         # values.
-        if self._options.inline or config.current().disable_jit:
+        if self._options.inline is Inline.JAX_EARLY or config.current().disable_jit:
             return self._inlined(args, kwargs)
         if kwargs:
             args, kwargs = self.parameters.in_position(args, kwargs)
@@ -447,7 +448,8 @@ class JitFunction:
         in_shardings, out_shardings = self._options.in_shardings, self._options.out_shardings
         if in_shardings is not None and not self._options.moves_arguments:
             operands = constrained(operands, in_shardings.spread((call.args, call.kwargs)))
-        outs = jit_p.bind(*traced.consts, *operands, jaxpr=traced.closed, name=traced.closed.jaxpr.name, inline=False)
+        closed, inline = traced.closed, IN_EQUATION[self._options.inline]
+        outs = jit_p.bind(*traced.consts, *operands, jaxpr=closed, name=closed.jaxpr.name, inline=inline)
         if traced.written:
             width = traced.out_tree.num_leaves
             # New values follow the results, as in `LoweredCall`.
@@ -460,7 +462,8 @@ class JitFunction:
     def _inlined(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs the function in the current trace, without an equation of its own."""
         ours = self._is_ours
-        if self._options.inline and not ours:  # users' functions get arrays for numbers, as under `jit`
+        # Functions of users get arrays for numbers, as under `jit`.
+        if self._options.inline is Inline.JAX_EARLY and not ours:
             call = self._bind(args, kwargs)
             positional, kwargs = join_static(call.statics, *arguments.as_arrays((call.args, call.kwargs)))
             args = tuple(positional)

@@ -111,7 +111,7 @@ class Options(NamedTuple):
     donate_argnums: tuple[int, ...] = ()
     donate_argnames: tuple[str, ...] = ()
     keep_unused: bool = False
-    inline: bool = False
+    inline: Inline = Inline.AUTO
     device: Device | None = None
     in_shardings: Prefix | None = None
     out_shardings: Prefix | None = None

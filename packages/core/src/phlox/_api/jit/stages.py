@@ -245,6 +245,25 @@ class Traced(Stage):
             return self.lower().compile()(*args, **kwargs)
         return self.out_tree.unflatten(eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *leaves))
 
+    def closure_convert(self) -> tuple[list[Any], Callable[..., Any]]:
+        """The arrays that the function closes over, and a function that takes them as its first argument.
+
+        Returns:
+          (consts, fun): ``fun(consts, *args, **kwargs)`` is the result of a call. Other arrays of the same types may
+          take the place of `consts`.
+
+        >>> w = jnp.arange(3.0)
+        >>> consts, fun = phlox.jit(lambda x: x @ w).trace(jnp.ones(3)).closure_convert()
+        >>> float(fun([2 * consts[0]], jnp.ones(3)))
+        6.0
+        """
+
+        def fun(consts: Any, *args: Any, **kwargs: Any) -> Any:
+            leaves = _checked_leaves(self._call, f"the traced function {self.fun_name}", args, kwargs)
+            return self.out_tree.unflatten(eval_jaxpr(self.jaxpr.jaxpr, pytree.tree_leaves(consts), *leaves))
+
+        return list(self.jaxpr.consts), fun
+
     @property
     def _out_types(self) -> list[ShapedArray]:
         return list(self._call.out_avals)

@@ -17,6 +17,7 @@ from ..._xla.array import ArrayImpl
 from ..jit.bound_call import BoundCall
 from ..jit.calling import function_of
 from ..jit.entry import aval_of_leaf
+from ..jit.inlining import Inline
 from ..jit.jit_function import JitFunction
 from ..jit.options import Options, Prefix
 
@@ -84,7 +85,7 @@ class Runner:
             static_argnames=(),
             donate_argnums=tuple(count + i for i in sorted(self.donated)),
             donate_argnames=(),
-            inline=False,
+            inline=Inline.AUTO,
             in_shardings=ins,
             out_shardings=outs,
             # Numbers of leaves: names of the user's parameters mean nothing to the function of leaves.

@@ -18,7 +18,7 @@ from ..._transform.residuals import is_light
 from ..._xla.host_values import operand
 from ..._xla.lower import call_function, lower_jaxpr
 from ..._xla.program import keep, lower
-from ..._xla.text import Function, Value
+from ..._xla.text import Function, Value, quoted
 from .division import Policy, divide, divided_call
 from .once import runs_once
 
@@ -31,7 +31,7 @@ def call(closed: ClosedJaxpr, args: Sequence[Any], *, name: str, inline: bool = 
     return jit_p.bind(*args, jaxpr=closed, name=name, inline=inline)
 
 
-def _jit_eager(*args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Any]:
+def _jit_eager(*args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool | str) -> list[Any]:
     arrays = [operand(x) for x in args]
     keys = tuple(x._placement for x in arrays)
     # Compiled programs are kept on the Jaxpr, and die with it.
@@ -42,10 +42,12 @@ def _jit_eager(*args: Any, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[
     return program.run(arrays)
 
 
-def _jit_lower(f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, inline: bool) -> list[Value]:
-    if inline or not jaxpr.eqns:
+def _jit_lower(f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, inline: bool | str) -> list[Value]:
+    if inline is True or not jaxpr.eqns:
         return lower_jaxpr(f, jaxpr.jaxpr, args)
-    return call_function(f, jaxpr, args, name)
+    # A string names the pass in which XLA inlines the call.
+    attributes = f" {{mhlo.frontend_attributes = {{inlineable = {quoted(inline)}}}}}" if inline else ""
+    return call_function(f, jaxpr, args, name, attributes)
 
 
 def _jit_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:

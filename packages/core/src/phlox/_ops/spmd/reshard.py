@@ -16,11 +16,13 @@ from ..._ir.key_uses import passes
 from ..._ir.memory_spaces import kind_of, space_of
 from ..._ir.primitive import Primitive, sharding_in_types
 from ..._ir.sharding_types import Reductions, check_divisible, entries_of, reductions_of, spec_over
+from ..._trace.trace import Tracer
 from ..._transform.array_operations import linear_jvp
 from ..._transform.batch import BatchAxis, BatchTracer, Dim
 from ..._transform.jvp import JVPTracer
 from ..._transform.sharding_types import unsplit
 from ..._xla.array import ArrayImpl, wrap
+from ..._xla.devices import default_device
 from ..._xla.foreign import foreign_call, untyped
 from ..._xla.host_values import as_array
 from ..._xla.manual_computation import manual_computation
@@ -195,7 +197,8 @@ def sharding_behind(x: Any) -> Sharding | None:
     if type(x) is JVPTracer:
         return sharding_behind(x.primal)
     if type(x) is not BatchTracer:
-        return None
+        # Numbers and NumPy arrays go to the default device.
+        return None if isinstance(x, Tracer) else single_device(default_device())
     sharding = sharding_behind(x.value)
     if not isinstance(sharding, NamedSharding):
         return sharding
