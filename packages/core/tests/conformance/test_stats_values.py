@@ -8,6 +8,7 @@ import jax
 import jax.scipy.stats
 import numpy as np
 import pytest
+import scipy.stats
 
 import phlox
 import stats_values
@@ -71,3 +72,52 @@ def test_results_do_not_depend_on_other_elements():
         alone = phlox.scipy.stats.beta.cdf(0.9, 3.0, 0.2)
         among = phlox.scipy.stats.beta.cdf(np.array([0.9, 0.5]), np.array([3.0, 3e4]), np.array([0.2, 3e4]))
     assert float(among[0]) == pytest.approx(float(alone), rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    "distribution, method, arguments",
+    [
+        ("gamma", "logpdf", (99_700, 1e5)),
+        ("chi2", "logpdf", (99_700, 1e5)),
+        ("poisson", "logpmf", (99_700, 1e5)),
+        ("beta", "logpdf", (0.248, 2e4, 6e4)),
+        ("binom", "logpmf", (50_100, 1e5, 0.5)),
+        ("nbinom", "logpmf", (30_300, 7e4, 0.7)),
+        ("betabinom", "logpmf", (50_100, 1e5, 300, 280)),
+    ],
+)
+def test_logarithms_for_large_parameters(distribution, method, arguments):
+    """In float32, jax's are differences of numbers near a million, and off by 1e-3 to 0.1."""
+    single = [np.float32(x) for x in arguments]
+    double = [float(x) for x in single]
+    exact = getattr(getattr(scipy.stats, distribution), method)
+    function = getattr(getattr(phlox.scipy.stats, distribution), method)
+    np.testing.assert_allclose(function(*single), exact(*double), rtol=0, atol=2e-5)
+    for i in range(len(arguments)):
+        if method == "logpmf" and (i == 0 or (i == 1 and "binom" in distribution and distribution != "nbinom")):
+            continue  # whole numbers
+        step = [1e-4 * x * (j == i) for j, x in enumerate(double)]
+        above, below = (exact(*(x + sign * h for x, h in zip(double, step, strict=True))) for sign in (1, -1))
+        np.testing.assert_allclose(phlox.grad(function, i)(*single), (above - below) / (2 * step[i]), rtol=2e-4)
+
+
+def test_slopes_at_the_ends_of_counts():
+    """Where the number of ways is 1, it still depends on the number of trials."""
+    stats, digamma = phlox.scipy.stats, phlox.scipy.special.digamma
+    slope = phlox.grad(stats.binom.logpmf, 1)(np.float32(7), np.float32(7), np.float32(0.25))
+    np.testing.assert_allclose(slope, digamma(8.0) - digamma(1.0) + np.log(0.75), rtol=1e-5)
+    slope = phlox.grad(stats.nbinom.logpmf)(np.float32(0), np.float32(3), np.float32(0.25))
+    np.testing.assert_allclose(slope, digamma(3.0) - digamma(1.0) + np.log(0.75), rtol=1e-5)
+    assert stats.binom.logpmf(0, 1, 1e-9) == np.float32(-1e-9)
+    np.testing.assert_allclose(stats.poisson.pmf(np.float32(10), np.float32(1e-3)), 2.752979e-37, rtol=1e-5)
+
+
+def test_slopes_of_the_incomplete_beta_function():
+    """By x, which are densities; jax's are off by up to 1e-2."""
+    random = np.random.default_rng(1)
+    a, b = np.exp(random.uniform(np.log(0.05), np.log(1e4), (2, 300))).astype(np.float32)
+    x = np.clip(random.beta(a, b), 1e-6, 1 - 1e-6).astype(np.float32)
+    exact = scipy.stats.beta.pdf(x.astype(float), a.astype(float), b.astype(float))
+    inside = (exact > 1e-30) & (exact < 1e30)
+    slopes = phlox.vmap(phlox.grad(phlox.scipy.special.betainc, 2))(a, b, x)
+    np.testing.assert_allclose(np.asarray(slopes)[inside], exact[inside], rtol=2e-5)

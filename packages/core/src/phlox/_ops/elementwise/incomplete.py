@@ -276,7 +276,9 @@ def _density(a: Formula, x: Formula, info: Any) -> Formula:
     near = _power_product(x, exponent, [-x, -_lgamma(a)], total, info)
     near = divides.where(near / x, near)
     large = (a >= STIRLING) & (x > 0.0)
-    value = large.where(exp(_if_any(large, a, lambda: [log_gamma_factor(a, x)])[0]) / x, near)
+    log_factor = _if_any(large, a, lambda: [log_gamma_factor(a, x)])[0]
+    factor = exp(log_factor)
+    value = large.where((factor >= float(info.tiny)).where(factor / x, exp(log_factor - log(x))), near)
     none = x.equals(math.inf) | a.equals(math.inf)
     return _outside(a, x).where(np.nan, none.where(0.0, value))
 
@@ -457,7 +459,7 @@ def _betainc(a: Formula, b: Formula, x: Formula, info: Any, fraction: Callable[.
     norm = ratio - _lgamma(less)
     product = _power_product(x, a, [log1p(-x) * b, norm], power + norm, info)
     factor = tiny.where(exp(log1p(-x) * b + ratio), product / a)
-    factor = both.where(exp(asymptotic[1]), factor)
+    factor = both.where(exp(asymptotic[1]) / a, factor)
     value = fraction(a, b, x, info) * factor
     value = fast.where(value, 1.0 - value)
     return wrong.where(np.nan, one.where(1.0, zero.where(0.0, value)))
@@ -500,8 +502,13 @@ def _beta_density(*operands: Any) -> Any:
     """The derivative by x."""
     shape = broadcast_shape("regularized_incomplete_beta", [typeof(v) for v in operands])
     a, b, x = (Formula(repeat_to(v, shape)) for v in operands)
-    norm = _lgamma(a) + _lgamma(b) - _lgamma(a + b)
-    density = exp(_log_power(log1p(-x), b - 1.0) + _log_power(log(x), a - 1.0) - norm)
+    less, more = (a < b).where(a, b), (a < b).where(b, a)
+    large, both = more >= STIRLING, (less >= STIRLING) & (x > 0.0) & (x < 1.0)
+    ratio = large.where(log_gamma_ratio(large.where(more, STIRLING), less), _lgamma(a + b) - _lgamma(more))
+    power = _log_power(log1p(-x), b - 1.0) + _log_power(log(x), a - 1.0) + ratio - _lgamma(less)
+    middle = both.where(x, 0.5)
+    factor = log_beta_factor(both.where(a, STIRLING), both.where(b, STIRLING), middle)
+    density = exp(both.where(factor - log(middle) - log1p(-middle), power))
     step_at_0, step_at_1, wrong = _steps(a, b, x)
     none = (step_at_0 & ~x.equals(0.0)) | (step_at_1 & ~x.equals(1.0))
     return wrong.where(np.nan, none.where(0.0, density)).x

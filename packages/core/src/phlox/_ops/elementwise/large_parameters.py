@@ -35,6 +35,17 @@ def remainder(a: Formula, terms: int = len(_STIRLING)) -> Formula:
     return polynomial(1.0 / (a * a), [above / below for above, below in _STIRLING[:terms]]) / a
 
 
+def digamma_remainder(a: Formula) -> Formula:
+    """``digamma(a) - log(a)`` for large a."""
+    terms = [-(2 * k + 1) * above / below for k, (above, below) in enumerate(_STIRLING)]
+    return (polynomial(1.0 / (a * a), terms) / a - 0.5) / a
+
+
+def log_quotient(m: Formula, ratio: Formula) -> Formula:
+    """``log1p(m)``; `ratio` is as in `deviance`."""
+    return (abs(m) < 0.5).where(log1p(m), log(ratio))
+
+
 def log_gamma_factor(a: Formula, x: Formula) -> Formula:
     """``a log(x) - x - log(gamma(a))`` for large a."""
     # By Stirling's series a log(x) - x and log(gamma(a)) share their large terms. What is left of them is a * deviance,
@@ -42,13 +53,37 @@ def log_gamma_factor(a: Formula, x: Formula) -> Formula:
     return 0.5 * log(a / (2 * math.pi)) - a * deviance((x - a) / a, x / a) - remainder(a)
 
 
+def log_gamma_factor_slopes(a: Formula, x: Formula) -> tuple[Formula, Formula]:
+    """The derivatives of `log_gamma_factor` by a and by x."""
+    return log_quotient((x - a) / a, x / a) - digamma_remainder(a), (a - x) / x
+
+
+def _beta_quotients(a: Formula, b: Formula, x: Formula) -> list[tuple[Formula, Formula]]:
+    """How far x is from a / (a + b), and 1 - x from b / (a + b), as the arguments of `deviance`."""
+    total, rest = a + b, 1.0 - x
+    moved = x * b - a * rest
+    return [(moved / a, x / a * total), (-moved / b, rest / b * total)]
+
+
 def log_beta_factor(a: Formula, b: Formula, x: Formula) -> Formula:
-    """``log(x**a (1 - x)**b gamma(a + b) / (gamma(a + 1) gamma(b)))`` for large a and b."""
+    """``log(x**a (1 - x)**b gamma(a + b) / (gamma(a) gamma(b)))`` for large a and b."""
     total = a + b
-    moved = x * b - a * (1.0 - x)  # by which x is off a / (a + b), times a + b
     small = remainder(total) - remainder(a) - remainder(b)
-    small = small - a * deviance(moved / a, x / a * total) - b * deviance(-moved / b, (1.0 - x) / b * total)
-    return 0.5 * log(b / total / a / (2 * math.pi)) + small
+    for parameter, quotients in zip((a, b), _beta_quotients(a, b, x), strict=True):
+        small = small - parameter * deviance(*quotients)
+    return 0.5 * log(a / total * b / (2 * math.pi)) + small
+
+
+def log_beta_factor_slopes(a: Formula, b: Formula, x: Formula) -> tuple[Formula, Formula, Formula]:
+    """The derivatives of `log_beta_factor` by a, b and x."""
+    above, below = _beta_quotients(a, b, x)
+    total = digamma_remainder(a + b)
+    by_x = -above[0] * (a / x) / (1.0 - x)
+    return (
+        log_quotient(*above) - digamma_remainder(a) + total,
+        log_quotient(*below) - digamma_remainder(b) + total,
+        by_x,
+    )
 
 
 def log_gamma_ratio(a: Formula, b: Formula) -> Formula:

@@ -208,14 +208,14 @@ def _large_comb(n: Any, k: Any) -> Any:
     return powers * lax.exp(corrections) * (lax.sqrt(n / rest) / lax.sqrt(2 * np.pi * k))
 
 
-def _digamma_change(z: Any, m: Any) -> Any:
+def digamma_change(z: Any, m: Any) -> Any:
     """``digamma(z + m) - digamma(z)`` for z > 0 and m >= 0, without their cancellation."""
     _, slope = jvp(lambda z: log_beta(z, jnp.where(m == 0, 1, m)), (z,), (jnp.ones_like(z),))
     return jnp.where(m == 0, 0, -slope)
 
 
 _comb.defjvps(
-    lambda t, out, n, k: _digamma_change(n - k + 1, k) * out * t,
+    lambda t, out, n, k: digamma_change(n - k + 1, k) * out * t,
     lambda t, out, n, k: (lax.digamma(n - k + 1) - lax.digamma(k + 1)) * out * t,
 )
 
@@ -280,7 +280,7 @@ def _slope_by_z(t: Any, out: Any, z: Any, m: Any) -> Any:
     # 1 / gamma has the slope (-1)**n n! at -n.
     at_zero = (1 - 2 * (z % 2)) * _gamma(1 - jnp.where(zero, z, 0)) * _gamma(jnp.where(zero, z + m, 1))
     least = jnp.minimum(start, end)
-    change = jnp.sign(jnp.where(turned, -m, m)) * _digamma_change(jnp.where(least > 0, least, 1), jnp.abs(m))
+    change = jnp.sign(jnp.where(turned, -m, m)) * digamma_change(jnp.where(least > 0, least, 1), jnp.abs(m))
     change = jnp.where(least > 0, change, lax.digamma(end) - lax.digamma(start))
     return jnp.where(zero, at_zero, change * out) * t
 

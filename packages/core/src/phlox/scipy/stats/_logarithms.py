@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ... import numpy as jnp
+from ..._api.derivatives.custom import custom_jvp
 from ...nn._activations import log1mexp
-from ..special import betaln
+from ..special import betaln, digamma
+from ..special._factorials import digamma_change
 
 
 def log1mexpexp(z: Any) -> Any:
@@ -16,11 +18,18 @@ def log1mexpexp(z: Any) -> Any:
     return jnp.where(small, z - 0.5 * jnp.exp(z), log1mexp(jnp.exp(jnp.where(small, 0, z))))
 
 
-def log_comb(n: Any, k: Any) -> Any:
-    """The logarithm of the number of ways to choose k of n things."""
-    # comb(n, k) is 1 / ((n + 1) B(n - k + 1, k + 1)). betaln does not cancel for large n, as the difference of three
-    # gammaln does; at both ends the logarithm is exactly 0.
-    return jnp.where((k == 0) | (k == n), 0, -jnp.log1p(n) - betaln(n - k + 1, k + 1))
+@custom_jvp
+def log_ways(n: Any, k: Any) -> Any:
+    """``log(gamma(n + k) / (gamma(n) k!))``, exactly 0 for k = 0 and for n = 1: the number of ways to choose k of
+    ``n + k - 1`` things."""
+    # betaln does not cancel for large numbers, as the difference of three gammaln does.
+    return jnp.where((k == 0) | (n == 1), 0, -jnp.log(n + k) - betaln(n, k + 1))
+
+
+log_ways.defjvps(
+    lambda t, out, n, k: digamma_change(n, k) * t,
+    lambda t, out, n, k: (digamma(n + k) - digamma(k + 1)) * t,
+)
 
 
 def log_share(share: Any, other: Any) -> Any:

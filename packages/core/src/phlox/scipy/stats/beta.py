@@ -7,8 +7,9 @@ from typing import Any
 from ... import numpy as jnp
 from ..._base.public_names import publish
 from ...typing import ArrayLike
-from ..special import betainc, betaln, xlog1py, xlogy
+from ..special import betainc
 from ._distribution import distribution
+from ._large_parameters import log_beta_density
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -30,7 +31,7 @@ def _log_density(z: Any, a: Any, b: Any, scale: Any) -> Any:
     outside = (z < 0) | (z > 1)
     # Points outside are replaced by one inside, so that derivatives there are 0 and not nan.
     y = jnp.where(outside, 0.5, z)
-    out = xlogy(a - 1, y) + xlog1py(b - 1, -y) - betaln(a, b) - jnp.log(scale)
+    out = log_beta_density(y, a, b) - jnp.log(scale)
     return _where_valid(a, b, jnp.where(outside, -jnp.inf, out))
 
 

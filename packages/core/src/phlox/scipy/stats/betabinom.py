@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import numpy as jnp
+from ... import lax, numpy as jnp
 from ..._base.public_names import publish
 from ...typing import ArrayLike
-from ..special import betaln
 from ._distribution import distribution
-from ._logarithms import log_comb
+from ._large_parameters import log_beta_density
+from .binom import log_mass
 
 __all__ = ["logpmf", "pmf"]
 
@@ -28,7 +28,10 @@ def _log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
     k = jnp.floor(k)
     inside = (k >= 0) & (k <= n)
     y, m = jnp.where(inside, k, 0), jnp.where(inside, n, 1)
-    out = jnp.where(inside, log_comb(m, y) + betaln(y + a, m - y + b) - betaln(a, b), -jnp.inf)
+    # By Bayes's rule it is prior times likelihood, divided by the posterior density, at any probability.
+    p = lax.stop_gradient(jnp.clip((y + a) / (m + a + b), 1e-6, 1 - 1e-6))
+    prior, posterior = log_beta_density(p, a, b), log_beta_density(p, y + a, m - y + b)
+    out = jnp.where(inside, log_mass(y, m, p) + prior - posterior, -jnp.inf)
     return jnp.where((n >= 0) & (a > 0) & (b > 0) & (k == k), out, jnp.nan)
 
 

@@ -9,7 +9,8 @@ from ..._base.public_names import publish
 from ...typing import ArrayLike
 from ..special import xlog1py, xlogy
 from ._distribution import distribution
-from ._logarithms import log_comb
+from ._large_parameters import log_beta_density
+from ._logarithms import log_ways
 
 __all__ = ["logpmf", "pmf"]
 
@@ -24,14 +25,16 @@ def binom(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Any:
     """
 
 
-def _log_mass(k: Any, n: Any, p: Any) -> Any:
+def log_mass(k: Any, n: Any, p: Any) -> Any:
     inside = (k >= 0) & (k <= n)
     y, m = jnp.where(inside, k, 0), jnp.where(inside, n, 1)
-    out = jnp.where(inside, log_comb(m, y) + xlogy(y, p) + xlog1py(m - y, -p), -jnp.inf)
+    # The density of a beta distribution at p, divided by m + 1. At both ends `log_ways` is exactly 0.
+    near = log_ways(m - y + 1, y) + xlogy(y, p) + xlog1py(m - y, -p)
+    out = jnp.where(inside, log_beta_density(p, y + 1, m - y + 1, -jnp.log1p(m), near), -jnp.inf)
     return jnp.where((n >= 0) & (p >= 0) & (p <= 1) & (k == k), out, jnp.nan)
 
 
-logpmf = binom.logpmf(_log_mass, result=-0.819)
+logpmf = binom.logpmf(log_mass, result=-0.819)
 pmf = binom.pmf(result=0.441)
 
 publish(__name__)

@@ -10,8 +10,9 @@ from ..._api.derivatives.differentiate import jvp
 from ..._base.public_names import publish
 from ..._ops.elementwise.incomplete import igamma_density
 from ...typing import ArrayLike
-from ..special import gammainc, gammaincc, gammaln, xlogy
+from ..special import gammainc, gammaincc
 from ._distribution import distribution
+from ._large_parameters import log_gamma_density
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -28,8 +29,7 @@ def gamma(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) 
 def log_density(z: Any, a: Any, scale: Any) -> Any:
     # 1 stands in for points below 0, where log(z) would make the derivative by `a` a nan.
     y = jnp.where(z < 0, 1, z)
-    # At infinity (a - 1) log(y) - y would be inf - inf.
-    out = jnp.where(y == jnp.inf, -jnp.inf, xlogy(a - 1, y) - y) - (gammaln(a) + jnp.log(scale))
+    out = log_gamma_density(y, a) - jnp.log(scale)
     return jnp.where(a > 0, jnp.where(z < 0, -jnp.inf, out), jnp.nan)
 
 

@@ -7,8 +7,10 @@ from typing import Any
 from ... import numpy as jnp
 from ..._base.public_names import publish
 from ...typing import ArrayLike
-from ..special import betaln, xlog1py, xlogy
+from ..special import xlog1py, xlogy
 from ._distribution import distribution
+from ._large_parameters import log_beta_density
+from ._logarithms import log_ways
 
 __all__ = ["logpmf", "pmf"]
 
@@ -26,10 +28,11 @@ def nbinom(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Any:
 def _log_mass(k: Any, n: Any, p: Any) -> Any:
     inside = k >= 0
     y = jnp.where(inside, k, 1)
-    # gamma(y + n) / (gamma(n) y!) is 1 / ((y + n) B(n, y + 1)): betaln does not cancel for large numbers, as the
-    # difference of three gammaln does.
-    ways = jnp.where(y == 0, 0, -jnp.log(y + n) - betaln(n, y + 1))
-    out = jnp.where(inside, ways + xlogy(n, p) + xlog1py(y, -p), -jnp.inf)
+    near = log_ways(n, y) + xlogy(n, p) + xlog1py(y, -p)
+    # Also a multiple of the density of a beta distribution at p
+    m = jnp.where(n > 0, n, 1)
+    shift = jnp.log(m / (m + y) / (m + y + 1))
+    out = jnp.where(inside, log_beta_density(p, n + 1, y + 1, shift, near), -jnp.inf)
     return jnp.where((n >= 0) & (p >= 0) & (p <= 1) & (k == k), out, jnp.nan)
 
 

@@ -12,8 +12,9 @@ from ..._base.public_names import publish
 from ..._operands.checks import type_of
 from ..._operands.promotion import promoted_inexact
 from ...typing import Array, ArrayLike
-from ..special import gammaincc, gammaln, xlogy
+from ..special import gammaincc
 from ._distribution import distribution
+from ._large_parameters import log_gamma_density
 from .gamma import density
 
 __all__ = ["cdf", "entropy", "logpmf", "pmf"]
@@ -31,13 +32,14 @@ def poisson(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Any:
 def _log_mass(k: Any, mu: Any) -> Any:
     inside = (k >= 0) & (k == jnp.floor(k))
     y = jnp.where(inside, k, 0)
-    out = jnp.where(inside, xlogy(y, mu) - gammaln(y + 1) - mu, -jnp.inf)
+    # mu**k exp(-mu) / k! is the density of a gamma distribution.
+    out = jnp.where(inside, log_gamma_density(mu, y + 1), -jnp.inf)
     return jnp.where((mu >= 0) & (k == k), out, jnp.nan)
 
 
 def _mass(k: Any, mu: Any) -> Any:
     inside = (k >= 0) & (k == jnp.floor(k))
-    # mu**k exp(-mu) / k! is the density of a gamma distribution, which is computed by products.
+    # As in `_log_mass`; it is computed by products.
     out = jnp.where(inside, density(mu, jnp.where(inside, k, 0) + 1, 1), 0)
     return jnp.where((mu >= 0) & (k == k), out, jnp.nan)
 
