@@ -15,7 +15,7 @@ NEAR = row("derivatives", tolerance=5e-5)
 X = np.array([0.5, -1.0, 2.0], np.float32)
 Y = X[::-1].copy()
 Z = (X + 1j * Y).astype(np.complex64)
-N = np.arange(3)
+N = np.arange(3, dtype=np.int32)
 
 
 def both(case, *args, jit=True, what="", **options):
@@ -208,7 +208,7 @@ def mixed(m, n, x):
 FLOAT0 = np.zeros(3, phlox.float0)
 INTEGERS = {
     "grad": lambda m: m.grad(lambda n, x: (n * x).sum(), (0, 1), allow_int=True)(N, X),
-    "value_and_grad": lambda m: m.value_and_grad(lambda n, x: (n * x).sum(), allow_int=True)(N, X),
+    "value_and_grad": lambda m: m.value_and_grad(lambda n, x: m.numpy.multiply(n, x).sum(), allow_int=True)(N, X),
     "grad of a tree": lambda m: m.grad(lambda t: (t["n"] * t["x"]).sum(), allow_int=True)({"n": N, "x": X, "b": X > 0}),
     "grad of uint8": lambda m: m.grad(lambda n, x: (n * x).sum(), allow_int=True)(N.astype("uint8"), X),
     "jacrev": lambda m: m.jacrev(lambda n, x: x * 2, 1, allow_int=True)(N, X),
