@@ -101,13 +101,15 @@ def test_logarithms_for_large_parameters(distribution, method, arguments):
         np.testing.assert_allclose(phlox.grad(function, i)(*single), (above - below) / (2 * step[i]), rtol=2e-4)
 
 
-def test_slopes_at_the_ends_of_counts():
-    """Where the number of ways is 1, it still depends on the number of trials."""
+def test_slopes_at_ends():
+    """Those of counts: where the number of ways is 1, it still depends on the number of trials. And of an interval."""
     stats, digamma = phlox.scipy.stats, phlox.scipy.special.digamma
     slope = phlox.grad(stats.binom.logpmf, 1)(np.float32(7), np.float32(7), np.float32(0.25))
     np.testing.assert_allclose(slope, digamma(8.0) - digamma(1.0) + np.log(0.75), rtol=1e-5)
     slope = phlox.grad(stats.nbinom.logpmf)(np.float32(0), np.float32(3), np.float32(0.25))
     np.testing.assert_allclose(slope, digamma(3.0) - digamma(1.0) + np.log(0.75), rtol=1e-5)
+    slopes = phlox.vmap(phlox.grad(lambda z: stats.truncnorm.logpdf(z, -1.0, 2.0)))(np.float32([-2, -1, 0.5, 2, 3]))
+    np.testing.assert_array_equal(slopes, [0, 1, -0.5, -2, 0])
     assert stats.binom.logpmf(0, 1, 1e-9) == np.float32(-1e-9)
     np.testing.assert_allclose(stats.poisson.pmf(np.float32(10), np.float32(1e-3)), 2.752979e-37, rtol=1e-5)
 

@@ -85,8 +85,9 @@ def _log_share(z: Any, a: Any, b: Any, above: bool) -> Any:
 
 
 def _log_density(z: Any, a: Any, b: Any, scale: Any) -> Any:
-    out = normal_logpdf(jnp.clip(z, a, b)) - (_log_mass(a, b) + jnp.log(scale))
-    return _where_valid(z, a, b, jnp.where((z < a) | (z > b), -jnp.inf, out))
+    outside = (z < a) | (z > b)
+    out = normal_logpdf(jnp.where(outside, 0, z)) - (_log_mass(a, b) + jnp.log(scale))
+    return _where_valid(z, a, b, jnp.where(outside, -jnp.inf, out))
 
 
 logpdf = truncnorm.logpdf(_log_density, result=-0.844)
