@@ -317,6 +317,13 @@ def test_logarithms_near_one_in_64_bits(name, ends):
     assert (error <= 2 * np.finfo(float).eps * np.abs(expected)).all()
 
 
+@pytest.mark.parametrize("dtype, x", [("float16", [-300, 3000]), ("float32", [1e20, -1e30]), ("float64", [1e200])])
+def test_derivative_of_arcsinh_where_squares_overflow(dtype, x):
+    with phlox.enable_x64(dtype == "float64"):
+        slopes = phlox.vmap(phlox.grad(phlox.numpy.arcsinh))(np.asarray(x, dtype))
+        np.testing.assert_allclose(np.asarray(slopes, float), 1 / np.abs(x), rtol=1e-3)
+
+
 def test_second_derivative_of_log1mexp_where_exp_overflows():
     slope = phlox.grad(phlox.grad(phlox.nn.log1mexp))
     np.testing.assert_array_equal([slope(x) for x in (100.0, 800.0, np.inf)], [0, 0, 0])

@@ -131,6 +131,12 @@ class Ref:
         #: function has returned, for backward rules that use it later
         self.whole: tuple[Ref, int | None] | None = None
 
+    def mapped_along(self, axis: Any) -> tuple[Ref, int | None]:
+        """The argument of a function, now returned, that was mapped along `axis`, and of which this reference held an
+        example, with its mapped axis; or the reference itself, and None."""
+        # By identity, as in `accept_tracers_of`: a rule in a program is batched under another trace of the same axis.
+        return self.whole if self.whole is not None and self.home.axis is axis else (self, None)
+
     def read(self, trace: Any) -> Any:
         """The value, for use under `trace`."""
         if self.outer is not None:

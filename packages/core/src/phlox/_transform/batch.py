@@ -104,21 +104,14 @@ class BatchTrace(Trace):
             return [self.join(x, d) for x, d in zip(out, out_dim, strict=True)]
         return self.join(out, out_dim)
 
-    def _maps(self, ref: Any) -> bool:
-        """Whether `ref` held an example of an argument of a function, now returned, that was mapped along this axis."""
-        # By identity, as in `accept_tracers_of`: a rule in a program is batched under another trace of the same axis.
-        return ref.whole is not None and ref.home.axis is self.axis
-
     def read_ref(self, ref: Any) -> Any:
-        if not self._maps(ref):
-            return ref.read(self.parent)
-        argument, dim = ref.whole
+        argument, dim = ref.mapped_along(self.axis)
         return self.join(argument.read(self.parent), dim)
 
     def write_ref(self, ref: Any, value: Any) -> None:
         whole, dim = self.split(value)
-        if self._maps(ref):
-            argument, destination = ref.whole
+        argument, destination = ref.mapped_along(self.axis)
+        if destination is not None:
             argument.write(self.parent, place_axis(whole, dim, destination, self.axis.size))
             return
         # The reference has room for one value, and the batch holds many.

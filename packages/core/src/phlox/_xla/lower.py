@@ -179,10 +179,8 @@ def _physical_params(eqn: JaxprEqn) -> dict[str, Any]:
 def call_function(
     f: Function, closed: ClosedJaxpr, args: Sequence[Value], name: str, attributes: str = ""
 ) -> list[Value]:
-    """Calls a private function that computes `closed`, which has no constants. The module gets the function once.
-
-    `attributes` is the text of attributes of the call.
-    """
+    """Calls a private function that computes `closed`, which has no constants; `attributes` are the text of those of the
+    call. The module gets the function once."""
     in_order = ordered(closed.jaxpr.effects)
     outs = [aval.physical for aval in closed.out_avals]
     symbol = _function(f, closed, args, name, in_order)

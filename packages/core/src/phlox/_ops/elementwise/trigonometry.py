@@ -96,12 +96,24 @@ tanh = unary(
     derivative=lambda x, out: e.one_minus_square(out),
     symmetry=Symmetry(parity=-1),
 )
+
+
+def _asinh_slope(x: Any) -> Any:
+    """1 / sqrt(x² + 1)."""
+    # -1 is subtracted, as adding 1 + 0i would lose the sign of an imaginary part -0: the side of a branch cut.
+    slope = e.rsqrt(e.sub(e.square(x), literal(x, -1)))
+    if dtypes.kind(typeof(x).dtype) == "c":
+        return slope
+    # The square overflows where abs(x) is the root to the last place.
+    is_large = logic.gt(e.abs_(x), literal(x, 2 * float(dtypes.finfo(typeof(x).dtype).eps) ** -0.5))
+    return logic.select(is_large, e.div(literal(x, 1), e.abs_(x)), slope)
+
+
 asinh = unary(
     "asinh",
     "chlo.asinh",
     accepts=INEXACT,
-    # -1 is subtracted, as adding 1 + 0i would lose the sign of an imaginary part -0: the side of a branch cut.
-    derivative=lambda x, out: e.rsqrt(e.sub(e.square(x), literal(x, -1))),
+    derivative=lambda x, out: _asinh_slope(x),
     symmetry=Symmetry(parity=-1, imag=1),
 )
 acosh = unary(
