@@ -179,8 +179,8 @@ def _physical_params(eqn: JaxprEqn) -> dict[str, Any]:
 def call_function(
     f: Function, closed: ClosedJaxpr, args: Sequence[Value], name: str, attributes: str = ""
 ) -> list[Value]:
-    """Calls a private function that computes `closed`, which has no constants; `attributes` are the text of those of the
-    call. The module gets the function once."""
+    """Calls a private function that computes `closed`, which has no constants; `attributes` is the text of the call's.
+    The module gets the function once."""
     in_order = ordered(closed.jaxpr.effects)
     outs = [aval.physical for aval in closed.out_avals]
     symbol = _function(f, closed, args, name, in_order)
