@@ -322,6 +322,8 @@ def test_derivative_of_arcsinh_where_squares_overflow(dtype, x):
     with phlox.enable_x64(dtype == "float64"):
         slopes = phlox.vmap(phlox.grad(phlox.numpy.arcsinh))(np.asarray(x, dtype))
         np.testing.assert_allclose(np.asarray(slopes, float), 1 / np.abs(x), rtol=1e-3)
+        second = phlox.vmap(phlox.grad(phlox.grad(phlox.numpy.arcsinh)))(np.asarray([*x, 0, 1e-3], dtype))
+        np.testing.assert_allclose(second, [*(-np.sign(x) / np.square(x, dtype=float)), 0, -1e-3], rtol=1e-2, atol=1e-6)
 
 
 def test_second_derivative_of_log1mexp_where_exp_overflows():

@@ -100,13 +100,13 @@ tanh = unary(
 
 def _asinh_slope(x: Any) -> Any:
     """1 / sqrt(x² + 1)."""
+    one, is_complex = literal(x, 1), dtypes.kind(typeof(x).dtype) == "c"
+    # From here on the root is abs(x) to the last place. The square would overflow.
+    far = None if is_complex else logic.gt(e.abs_(x), literal(x, 2 * float(dtypes.finfo(typeof(x).dtype).eps) ** -0.5))
+    near = x if far is None else logic.select(far, one, x)
     # -1 is subtracted, as adding 1 + 0i would lose the sign of an imaginary part -0: the side of a branch cut.
-    slope = e.rsqrt(e.sub(e.square(x), literal(x, -1)))
-    if dtypes.kind(typeof(x).dtype) == "c":
-        return slope
-    # The square overflows where abs(x) is the root to the last place.
-    is_large = logic.gt(e.abs_(x), literal(x, 2 * float(dtypes.finfo(typeof(x).dtype).eps) ** -0.5))
-    return logic.select(is_large, e.div(literal(x, 1), e.abs_(x)), slope)
+    slope = e.rsqrt(e.sub(e.square(near), literal(x, -1)))
+    return slope if far is None else logic.select(far, e.div(one, e.abs_(logic.select(far, x, one))), slope)
 
 
 asinh = unary(
