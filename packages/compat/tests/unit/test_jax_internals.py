@@ -1,5 +1,6 @@
 """What libraries take from jax's inside: every name of the table is there, and does what the library needs."""
 
+import functools
 import importlib
 import inspect
 import math
@@ -669,6 +670,18 @@ def test_rules_of_reductions_and_derivatives():
     name_p = module("jax.ad_checkpoint").name_p
     jaxpr = phlox.make_jaxpr(lambda x: phlox.ad_checkpoint.checkpoint_name(x, "a"))(1.0)
     assert [eqn.params["name"] for eqn in jaxpr.eqns if eqn.primitive is name_p] == ["a"]
+
+
+@pytest.mark.parametrize("home", ["jax.interpreters.xla", "jax._src.dispatch"])
+def test_a_primitive_is_executed_by_its_lowering_rule(home):
+    # s2fft and wrappers of C libraries: def_impl(partial(xla.apply_primitive, primitive)).
+    mlir = module("jax.interpreters.mlir")
+    doubled = Primitive("doubled_by_apply_primitive")
+    doubled.def_impl(functools.partial(module(home).apply_primitive, doubled))
+    doubled.def_abstract_eval(lambda x, *, by: x)
+    mlir.register_lowering(doubled, mlir.lower_fun(lambda x, *, by: 2 * x + by, multiple_results=False))
+    assert doubled.bind(jnp.arange(2.0), by=1).tolist() == [1, 3]
+    assert phlox.jit(lambda x: doubled.bind(x, by=3))(1.0) == 5
 
 
 def test_axes_and_versions_as_torchax_reads_them():

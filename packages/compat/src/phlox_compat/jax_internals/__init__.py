@@ -117,6 +117,7 @@ jax._src.compiler | backend_compile backend_compile_and_load | _types | chex
 jax._src.config | * | . | flax
 jax._src.custom_derivatives | * | . custom_derivatives | equinox
 jax._src.dispatch | wait_for_tokens | _types | equinox
+jax._src.dispatch | apply_primitive | _tables | any
 jax._src.distributed | global_state | _types | orbax
 jax._src.dtypes | TypePromotionError DType supports_inf | _types | chex flax
 jax._src.dtypes | to_complex_dtype | _types | tinygp
@@ -204,6 +205,7 @@ jax.extend.mlir.dialects.stablehlo | * | jaxlib.mlir.dialects.stablehlo | jax_tr
 jax.extend.mlir.dialects.vector | * | jaxlib.mlir.dialects.vector | jax_triton
 jax.extend.mlir.passmanager | * | jaxlib.mlir.passmanager | jax_triton
 jax.interpreters.ad | JVPTrace JVPTracer deflinear zeros_like_aval | _tables | equinox haiku pennylane
+jax.interpreters.xla | apply_primitive | _tables | s2fft
 jax.interpreters.xla | canonicalize_dtype_handlers pytype_aval_mappings | _types | tensorflow_probability
 jax.interpreters.pxla | thread_resources | _types | flax
 jax.experimental.array_serialization.serialization | GlobalAsyncCheckpointManagerBase | _types | orbax
