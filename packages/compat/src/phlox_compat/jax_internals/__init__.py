@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import st
         _hijax,
         _pallas,
         _partial_eval,
+        _promotion,
         _registry,
         _tables,
         _threefry,
@@ -148,7 +149,7 @@ jax._src.numpy.linalg | * | numpy.linalg | any
 jax._src.numpy.reductions | * | numpy | any
 jax._src.numpy.ufuncs | * | numpy | esquilax
 jax._src.numpy.vectorize | * | numpy | any
-jax._src.numpy.util | * | numpy _types | jaxopt
+jax._src.numpy.util | * | _promotion numpy _types | cuthbert jaxopt orthax
 jax._src.prng | * | extend.random random _threefry | flax quax
 jax._src.public_test_util | * | test_util | chex tinygp
 jax._src.random | * | random | numpyro
