@@ -20,6 +20,8 @@ from phlox._ir.dtypes import ExtendedDtype
 from phlox._ir.effects import IOEffect, no_effects
 from phlox._ir.jaxpr import hoist_consts, prune
 from phlox._ir.primitive import current_trace
+from phlox._operands.checks import check as check_arrays
+from phlox._operands.promotion import promote_dtypes, promote_inexact, promoted, promoted_inexact
 from phlox._ops import all_primitives
 from phlox._ops.control.remat import name_p as NAME
 from phlox._ops.elementwise.arithmetic import add_any
@@ -74,6 +76,7 @@ __all__ = [
     "axis_env",
     "call_host",
     "calling",
+    "check_arrays",
     "check_same",
     "client",
     "clients",
@@ -95,6 +98,10 @@ __all__ = [
     "placeholders",
     "platform_of",
     "program",
+    "promote_dtypes",
+    "promote_inexact",
+    "promoted",
+    "promoted_inexact",
     "prune",
     "reason",
     "register_vmappable",

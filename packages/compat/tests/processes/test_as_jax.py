@@ -424,6 +424,17 @@ name(jnp.zeros, 2, "q9")
 name(jax.grad(jnp.sin), x)
 name(jax.vmap(max), x, x.T)
 name(lambda: x["a"])
+name(lambda: x[1.5])
+name(lambda: x[[0, 1]])
+name(lambda: x[0, 0, 0])
+name(lambda: x.at[..., ...].set(0))
+name(lambda: x[jnp.ones(5, bool)])
+name(jax.jit(lambda n: x[n:]), 1)
+name(jax.lax.cond, True, lambda: 1.0, lambda: (1.0,))
+name(jax.lax.scan, lambda c, _: ((c, c), None), 1.0, None, 2)
+name(jax.jvp, jnp.sin, (x,), ([x],))
+name(jax.grad(lambda x: x.sum(), has_aux=True), x)
+name(jax.vjp(lambda x: (x, x), x)[1], x)
 name(jax.numpy_dtype_promotion("strict")(jnp.add), x, 1 > jnp.arange(3))
 name(jax.custom_vjp(lambda x: x), x)
 name(jax.jit(lambda x: jax.pure_callback(fail, x, x)), x)
@@ -440,7 +451,8 @@ fail(x)
 
 def test_errors_have_the_names_of_those_of_jax():
     done = as_jax("-c", ERRORS)
-    names = "TypeError ValueError ValueError TypeError TypeError ValueError TypeError "
+    names = "TypeError ValueError ValueError TypeError TypeError ValueError TypeError TypeError TypeError "
+    names += "IndexError IndexError IndexError IndexError TypeError TypeError TypeError TypeError ValueError "
     names += "TypePromotionError AttributeError JaxRuntimeError JaxRuntimeError AssertionError"
     assert done.stdout.split() == [*names.split(), "TypeError"]
     assert "phlox.errors.ShapeError: matmul" in done.stderr or "phlox.errors.ShapeError: dot_general" in done.stderr

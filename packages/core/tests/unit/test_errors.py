@@ -212,7 +212,7 @@ def test_mismatched_tree_structures():
     assert "tuple" in str(error)
     assert "{'a': *, 'b': *}" in error.instead
     assert "(*, *)" in error.instead
-    refuse(errors.TreeError, lambda: phlox.jvp(lambda x: x, ({"a": 1.0},), ([1.0],)))
+    refuse(errors.FunctionTreeError, lambda: phlox.jvp(lambda x: x, ({"a": 1.0},), ([1.0],)))
     refuse(errors.TreeError, lambda: phlox.vmap(lambda x, y: x, in_axes=(0, {"a": 0}))(jnp.ones(2), {"b": jnp.ones(2)}))
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # `_first` imports them by name; packagers look for import st
         _hijax,
         _pallas,
         _partial_eval,
+        _promotion,
         _registry,
         _tables,
         _threefry,
@@ -117,6 +118,7 @@ jax._src.compiler | backend_compile backend_compile_and_load | _types | chex
 jax._src.config | * | . | flax
 jax._src.custom_derivatives | * | . custom_derivatives | equinox
 jax._src.dispatch | wait_for_tokens | _types | equinox
+jax._src.dispatch | apply_primitive | _tables | any
 jax._src.distributed | global_state | _types | orbax
 jax._src.dtypes | TypePromotionError DType supports_inf | _types | chex flax
 jax._src.dtypes | to_complex_dtype | _types | tinygp
@@ -147,7 +149,7 @@ jax._src.numpy.linalg | * | numpy.linalg | any
 jax._src.numpy.reductions | * | numpy | any
 jax._src.numpy.ufuncs | * | numpy | esquilax
 jax._src.numpy.vectorize | * | numpy | any
-jax._src.numpy.util | * | numpy _types | jaxopt
+jax._src.numpy.util | * | _promotion numpy _types | cuthbert jaxopt orthax
 jax._src.prng | * | extend.random random _threefry | flax quax
 jax._src.public_test_util | * | test_util | chex tinygp
 jax._src.random | * | random | numpyro
@@ -204,6 +206,7 @@ jax.extend.mlir.dialects.stablehlo | * | jaxlib.mlir.dialects.stablehlo | jax_tr
 jax.extend.mlir.dialects.vector | * | jaxlib.mlir.dialects.vector | jax_triton
 jax.extend.mlir.passmanager | * | jaxlib.mlir.passmanager | jax_triton
 jax.interpreters.ad | JVPTrace JVPTracer deflinear zeros_like_aval | _tables | equinox haiku pennylane
+jax.interpreters.xla | apply_primitive | _tables | s2fft
 jax.interpreters.xla | canonicalize_dtype_handlers pytype_aval_mappings | _types | tensorflow_probability
 jax.interpreters.pxla | thread_resources | _types | flax
 jax.experimental.array_serialization.serialization | GlobalAsyncCheckpointManagerBase | _types | orbax

@@ -93,6 +93,11 @@ def defreducer(primitive: Primitive, identity: Any = None) -> None:
     primitive.batch = batch
 
 
+def apply_primitive(primitive: Primitive, *args: Any, **params: Any) -> Any:
+    """Executes the operation by its lowering rule; libraries hand it to `def_impl`."""
+    return primitive.compiled(*args, **params)
+
+
 def zeros_like_aval(aval: ShapedArray) -> Any:
     """Zeros of this type."""
     return zeros(aval.shape, aval.dtype)

@@ -22,6 +22,7 @@
     │   └── TypePromotionError                 no implicit promotion between these element types
     ├── NumberRangeError (OverflowError)       a Python integer that an element type cannot hold
     ├── TreeError (TypeError, ValueError)      pytrees whose structures differ
+    │   └── FunctionTreeError                  … of arguments or results of a function
     ├── AxisSizeError (ValueError)             mapped axes of unequal size
     ├── AxisNameError (NameError)              a collective names an axis that is not mapped
     ├── BackendError (RuntimeError)            a platform that is not there, or does not start
@@ -49,6 +50,7 @@
     ├── TransferError (JaxRuntimeError)        a transfer between host and devices that transfer_guard forbids
     ├── RefusedError (RuntimeError)            a call that a flag forbids, a second profile, record in a trace
     ├── IndexingError (IndexError, TypeError)   an invalid index
+    │   └── IndexTypeError                     … of a dtype or class that no index has
     ├── RefError (ValueError)                  an invalid use of a reference
     ├── UncheckedError (ValueError)            a `check` in a compiled program without `checkify`
     ├── MissingNameError (AttributeError, NotImplementedError) a library uses a name of jax that phlox lacks
@@ -94,7 +96,9 @@ __all__ = [
     "DtypeError",
     "EffectError",
     "ExportError",
+    "FunctionTreeError",
     "InconclusiveDimensionOperation",
+    "IndexTypeError",
     "IndexingError",
     "InvalidValueError",
     "JAXIndexError",
@@ -341,6 +345,10 @@ class TreeError(PhloxError, TypeError, ValueError):
     """
 
 
+class FunctionTreeError(TreeError):
+    """A function got or returned a pytree of another structure than it must."""
+
+
 class AxisSizeError(PhloxError, ValueError):
     """Axes that are mapped together have different sizes, or a mapped axis does not exist.
 
@@ -469,6 +477,10 @@ class TracerArrayConversionError(ConcretizationTypeError):
 
 class IndexingError(PhloxError, IndexError, TypeError):
     """An index of an invalid kind, or one that does not fit the array."""
+
+
+class IndexTypeError(IndexingError):
+    """An index, or a bound of a slice, of a dtype or class that no index has, such as a float or a string."""
 
 
 class NonConcreteBooleanIndexError(JAXIndexError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from .errors import TreeError
+from .errors import FunctionTreeError, TreeError
 from .tree_registry import (
     DictKey,
     FlattenedIndexKey,
@@ -229,13 +229,16 @@ def _kind(expected: str, got: str) -> str:
     return " (different lengths)" if " of " in expected else " (different keys)"
 
 
-def tree_error(what: str, differences: list[Difference], instead: str = "") -> TreeError:
-    """A `TreeError` that lists `differences`; its attributes describe the first difference.
+def tree_error(
+    what: str, differences: list[Difference], instead: str = "", kind: type[TreeError] = TreeError
+) -> TreeError:
+    """An error of class `kind` that lists `differences`; its attributes describe the first difference.
 
     Args:
       what: the first line of the message.
       differences: those of two trees; the message lists the first five.
       instead: what to write instead.
+      kind: the class of the error.
 
     Returns:
       The error, to be raised. Its attribute `differences` has them.
@@ -251,7 +254,7 @@ def tree_error(what: str, differences: list[Difference], instead: str = "") -> T
     if len(differences) > 5:
         lines.append(f"    and {len(differences) - 5} more places")
     first = differences[0] if differences else Difference((), "", "")
-    return TreeError("\n".join(lines), instead=instead, differences=differences, **first._asdict())
+    return kind("\n".join(lines), instead=instead, differences=differences, **first._asdict())
 
 
 class _Word(str):
@@ -283,7 +286,9 @@ def typed_text(tree: PyTreeDef, types: Iterable[str]) -> str:
     return text if len(text) <= 200 else text[:200] + "…"
 
 
-def check_same(expected: PyTreeDef, got: PyTreeDef, what: str, instead: str = "") -> None:
-    """Raises a `TreeError` that starts with `what`, unless the two structures are equal."""
+def check_same(
+    expected: PyTreeDef, got: PyTreeDef, what: str, instead: str = "", kind: type[TreeError] = FunctionTreeError
+) -> None:
+    """Raises an error of class `kind` that starts with `what`, unless the two structures are equal."""
     if not are_equal(expected, got):
-        raise tree_error(what, differences(expected, got), instead)
+        raise tree_error(what, differences(expected, got), instead, kind)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import IndexingError
+from .._base.errors import IndexTypeError
 from .._ir import dtypes
 from .._ir.dimensions import is_symbolic
 from .._ops.elementwise import arithmetic as e, logic
@@ -30,7 +30,7 @@ def from_front(i: Any, n: int | None) -> Any:
             return np.int32(i) if i >= 0 else (i + n).as_value()
         return np.int32(min(max(i + (n or 0) if i < 0 else i, -(2**31)), 2**31 - 1))
     if dtypes.kind(dtype) not in "iu":
-        raise IndexingError(f"positions must be integers, got {type_of(i).short}", index=i)
+        raise IndexTypeError(f"positions must be integers, got {type_of(i).short}", index=i)
     if dtypes.kind(dtype) == "u":
         return to_dtype(i, dtypes.int32) if dtypes.bits(dtype) < 32 else i
     if dtypes.bits(dtype) < 32:

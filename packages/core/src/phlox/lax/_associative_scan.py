@@ -9,7 +9,7 @@ from .._api.jit import arguments
 from .._api.jit.bodies import operands_of
 from .._api.jit.user_functions import user_call
 from .._base import pytree
-from .._base.errors import ArgumentError, DtypeError, ShapeError
+from .._base.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from .._base.pytree import flatten
 from .._operands.checks import integer
 from .._ops.reductions import running
@@ -74,7 +74,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Tree, reverse: bool =
                 "associative_scan: fn returns another structure than it takes, "
                 f"{pytree.typed_text(out_tree, types)} for {takes}"
             )
-            pytree.check_same(elems_tree, out_tree, what, instead if result is None else "")
+            pytree.check_same(elems_tree, out_tree, what, instead if result is None else "", TreeError)
         # Checked here: otherwise the scan would raise for parts of `elems`, which the user does not know.
         for path, x, y in zip(pytree.named_paths(elems_tree), a, out, strict=True):
             aval, got = typeof(x), typeof(y)

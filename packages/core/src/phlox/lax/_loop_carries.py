@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .._api.jit.bodies import Staged
 from .._base import pytree
-from .._base.errors import DtypeError, OptionError, ShapeError, ShardingTypeError
+from .._base.errors import DtypeError, FunctionTreeError, OptionError, ShapeError, ShardingTypeError
 from .._base.pytree import PyTreeDef
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
@@ -96,7 +96,9 @@ def check_carry(
         instead = ""
         if any(d.got == "None" and len(d.path) == body.depth for d in differences):
             instead = f"return {returned} at the end of {role}, which returns None"
-        raise pytree.tree_error(unlike, [d._replace(path=d.path[body.depth :]) for d in differences], instead)
+        raise pytree.tree_error(
+            unlike, [d._replace(path=d.path[body.depth :]) for d in differences], instead, FunctionTreeError
+        )
     differ = [
         (path[body.depth :], aval, out)
         for path, aval, out in zip(pytree.named_paths(in_tree), avals, s.out_avals, strict=False)

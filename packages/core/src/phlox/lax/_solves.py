@@ -14,7 +14,7 @@ from .._api.derivatives.differentiate import linearize
 from .._api.jit.bodies import Staged, operands_of
 from .._api.jit.user_functions import user_call
 from .._base import pytree
-from .._base.errors import DtypeError, ShapeError, TreeError
+from .._base.errors import DtypeError, FunctionTreeError, ShapeError
 from .._base.pytree import PyTreeDef
 from .._ir.avals import ShapedArray
 from .._ir.jaxpr import ClosedJaxpr
@@ -52,7 +52,7 @@ class _Unknown:
         if has_aux:
             parts = pytree.treedef_children(tree)
             if len(parts) != 2:
-                raise TreeError(
+                raise FunctionTreeError(
                     f"{self.function}: {role} must return a pair (solution, aux) because of has_aux=True, got {tree}",
                     instead=program.advice(role, "solution, aux"),
                 )

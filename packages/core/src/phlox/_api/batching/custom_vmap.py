@@ -103,12 +103,14 @@ class custom_vmap(FunctionWithRules[..., Any]):
                 batched_tree,
                 f"structure of output value and output batching specification returned by {stated} do not match, "
                 f"for {name}",
+                kind=TreeError,
             )
             pytree.check_same(
                 out_tree,
                 tree,
                 f"structure of output returned by {stated} does not match that of original custom-vmapped function "
                 f"{name}",
+                kind=TreeError,
             )
             arguments.check_outputs(vmap_rule, result, outs)
             # Trees of bools, in which users also write 0 and 1.

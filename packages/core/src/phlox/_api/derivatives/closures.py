@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._base import pytree
-from ..._base.errors import DerivativeError, PhloxError, TreeError
+from ..._base.errors import DerivativeError, FunctionTreeError, PhloxError
 from ..._base.partial import Partial
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.source import within
@@ -111,7 +111,7 @@ def custom_gradient(
     def value_and_rule(*args: Any) -> tuple[Any, Callable[..., Any]]:
         result = fun(*args)
         if not (isinstance(result, tuple | list) and len(result) == 2 and callable(result[1])):
-            raise TreeError(
+            raise FunctionTreeError(
                 f"custom_gradient: {arguments.fun_name(fun)} must return a pair (value, rule), got {result!r:.60}",
                 instead="return value, lambda ct: ...",
             )

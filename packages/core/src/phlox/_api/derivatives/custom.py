@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._base import pytree
-from ..._base.errors import DerivativeError, OptionError, TreeError, UnexpectedTracerError, UnsupportedError
+from ..._base.errors import DerivativeError, FunctionTreeError, OptionError, UnexpectedTracerError, UnsupportedError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.tracebacks import trim
 from ..._base.wrapping import P, R
@@ -557,7 +557,7 @@ class custom_vjp(CustomFunction[P, R]):
             example = pytree.placeholders(in_tree)
             if not isinstance(result, tuple | list) or len(result) != len(example):
                 got = pytree.describe(pytree.tree_structure(result, lambda x: x is not result))
-                raise TreeError(
+                raise FunctionTreeError(
                     f"Custom VJP bwd rule of {name} must produce a tuple with a cotangent for each of the "
                     f"{len(example)} arguments, got {got}",
                     instead="a tuple with one cotangent for each argument, None for zeros",

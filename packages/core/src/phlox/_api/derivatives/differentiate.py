@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._base import pytree
-from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
+from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, TreeError, UnsupportedError
 from ..._base.partial import Partial
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.source import Wrapper, within
@@ -389,6 +389,7 @@ class Pullback:
             f"unexpected tree structure: the argument of the function that vjp returned must have the structure of the "
             f"result of {self.name}",
             instead=f"a cotangent of structure {self.out_tree}, got {tree}",
+            kind=TreeError,
         )
         return [
             _as_tangent(ct, a, f"number {i}", _OF_PULLBACK)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..._base import pytree
-from ..._base.errors import TreeError, UnsupportedError
+from ..._base.errors import FunctionTreeError, UnsupportedError
 from ..._base.wrapping import wraps
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
@@ -53,7 +53,7 @@ def returns_logs(bwd: Callable[..., Any]) -> Callable[..., Any]:
     def rule(*args: Any) -> Any:
         result = bwd(*args)
         if not isinstance(result, tuple | list) or len(result) != 2 or not isinstance(result[1], dict | None):
-            raise TreeError(
+            raise FunctionTreeError(
                 f"the backward rule {fun_name(bwd)} must return a pair (cotangents, logs); logs is a dict or None",
                 instead="return cotangents, None",
                 path=(),

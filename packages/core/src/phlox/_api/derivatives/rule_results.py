@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..._base import pytree
-from ..._base.errors import DerivativeError, RefError, TreeError, UnexpectedTracerError
+from ..._base.errors import DerivativeError, FunctionTreeError, RefError, TreeError, UnexpectedTracerError
 from ..._base.pytree import PyTreeDef
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, typeof_value
@@ -80,10 +80,10 @@ def run_rule(name: RuleName, rule: Callable[..., Any], *args: Any) -> Any:
 
 
 def pair_of(result: Any, rule: RuleName) -> tuple[Any, Any]:
-    """The result of a rule as a pair; raises `TreeError` if it is no pair."""
+    """The result of a rule as a pair; raises `FunctionTreeError` if it is no pair."""
     if isinstance(result, tuple | list) and len(result) == 2:
         return result[0], result[1]
-    raise TreeError(
+    raise FunctionTreeError(
         f"{rule} must produce a pair (list or tuple of length two) {_KINDS[rule.kind].pair}, but got {result}",
         path=(),
         expected="a tuple of 2",
@@ -185,6 +185,7 @@ def flat_cotangents(name: str, result: Any, like: Any, in_avals: Sequence[Shaped
             f"the bwd rule of {name} returned cotangents of another structure than its arguments have",
             error.differences,  # type: ignore[attr-defined]
             instead="a tuple with one cotangent for each argument, of its structure; None for zeros",
+            kind=FunctionTreeError,
         ) from None
     cotangents: list[Any] = []
     for i, (ct, aval) in enumerate(zip(leaves, in_avals, strict=True)):

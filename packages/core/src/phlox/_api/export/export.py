@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..._base import config, pytree
-from ..._base.errors import DeviceError, ExportError, OptionError, UnsupportedError
+from ..._base.errors import DeviceError, ExportError, OptionError, TreeError, UnsupportedError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import Effects
@@ -259,7 +259,7 @@ class Exported:
         what = (
             f"The invocation args and kwargs must have the same pytree structure as when {self.fun_name} was exported"
         )
-        pytree.check_same(self.in_tree, tree, what)
+        pytree.check_same(self.in_tree, tree, what, kind=TreeError)
         return self.out_tree.unflatten(self._flat_call(*leaves))
 
     # Cached, so that all calls share one custom function, and with it one trace.

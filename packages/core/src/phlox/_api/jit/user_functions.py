@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ..._base.checks import is_on
-from ..._base.errors import TreeError
+from ..._base.errors import FunctionTreeError
 from ..._base.pytree import PyTreeDef, flatten, tree_structure
 from ..._base.tracebacks import trim
 from ..._ir.avals import typeof_value
@@ -62,7 +62,7 @@ class FlatFunction:
             arguments.check_outputs(self.user, out, flat)
             return flat
         if not (isinstance(out, tuple | list) and len(out) == 2):
-            raise TreeError(
+            raise FunctionTreeError(
                 f"{arguments.fun_name(self.user)} must return a pair (out, aux), a two-element tuple, because of "
                 f"has_aux=True, got {out!r}"
             )

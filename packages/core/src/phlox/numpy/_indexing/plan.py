@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..._base.errors import IndexingError, NonConcreteBooleanIndexError
+from ..._base.errors import IndexingError, IndexTypeError, NonConcreteBooleanIndexError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._ir.dimensions import as_length, is_symbolic, max_dim, min_dim
@@ -134,7 +134,7 @@ class _NewAxisMask(NamedTuple):
 def _refuse_sequence(index: Sequence[Any]) -> None:
     kinds = Sequence | slice | type(None) | type(...)
     several = any(isinstance(x, kinds) or getattr(x, "ndim", 0) for x in index)
-    raise IndexingError(
+    raise IndexTypeError(
         f"Using a non-tuple sequence for multidimensional indexing is not allowed; {type(index).__name__} seq as in "
         f"arr[seq] could mean arr[{'tuple' if several else 'array'}(seq)]",
         instead="x[phlox.numpy.array(seq)] for elements of the first axis, x[tuple(seq)] for several axes",
@@ -153,7 +153,7 @@ def _element(x: Any) -> Any:
     if isinstance(x, int | np.integer):
         return int(x)
     if isinstance(x, str):
-        raise IndexingError(f"arrays do not support string indexing, got {x!r}", index=x)
+        raise IndexTypeError(f"arrays do not support string indexing, got {x!r}", index=x)
     aval = typeof_value(x)
     if aval is None and hasattr(x, "__index__") and not isinstance(x, type | np.ndarray):
         return x.__index__()
@@ -164,7 +164,7 @@ def _element(x: Any) -> Any:
             index=x,
         )
     if dtypes.kind(aval.dtype) not in "biu":
-        raise IndexingError(
+        raise IndexTypeError(
             f"Indexer must have integer or boolean type, got indexer with type {aval.short}",
             instead="x.astype(int) for positions, x != 0 for a mask",
             index=x,
@@ -218,7 +218,7 @@ def _slice(s: slice, n: int) -> SlicedAxis:
                 index=s,
             )
         if value is not None and not hasattr(value, "__index__"):
-            raise IndexingError(f"the {name} of a slice must be an integer, got {value!r}")
+            raise IndexTypeError(f"the {name} of a slice must be an integer, got {value!r}")
     symbolic = is_symbolic(n) or is_symbolic(s.start) or is_symbolic(s.stop)
     start, stop, step = _indices(s, n) if symbolic else s.indices(n)
     # The length of range(start, stop, step): the division rounds up.

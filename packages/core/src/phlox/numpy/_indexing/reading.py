@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._api.jit.jit import jit
 from ..._base import config
-from ..._base.errors import ArgumentError, IndexingError, ShapeError, UnsupportedError
+from ..._base.errors import ArgumentError, IndexingError, IndexTypeError, ShapeError, UnsupportedError
 from ..._ir import dtypes
 from ..._ir.dimensions import max_dim, min_dim, value_of
 from ..._ir.primitive import current_trace
@@ -473,7 +473,7 @@ def _take_along_axis(
 ) -> Any:
     arr, indices = check("take_along_axis", arr, indices)
     if dtypes.kind(type_of(indices).dtype) not in "iu":
-        raise IndexingError(
+        raise IndexTypeError(
             f"take_along_axis indices must be of integer type, got {type_of(indices).dtype.name}", index=indices
         )
     if axis is None:
