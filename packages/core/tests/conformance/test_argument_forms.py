@@ -94,7 +94,8 @@ def test_axes_are_arrays_in_a_tuple(name):
 
 def test_a_shape_that_is_traced():
     """The error says what to do, as the mistake is the most common one under jit."""
-    with pytest.raises(phlox.errors.ArgumentError, match=r"zeros: .* not known while the program is traced") as raised:
+    error = phlox.errors.TracerIntegerConversionError
+    with pytest.raises(error, match=r"zeros: .* not known while the program is traced") as raised:
         phlox.jit(lambda n: phlox.numpy.zeros((n, 2)))(3)
     assert "static_argnums" in str(raised.value)
     judge.raises_alike(lambda m: m.jit(m.numpy.zeros)(3))
