@@ -387,11 +387,7 @@ def _fitting(function: str, ref: Ref | RefView, there: Any, value: Any) -> Any:
             expected=aval.shape,
             got=value_aval.shape,
         )
-    # A weakly typed number fits into each dtype of its kind, an assigned integer into each integer dtype, as in JAX.
-    # Other values must have the dtype, as nothing shows that an assignment rounds.
-    kind = _class(aval)
-    fits = kind == _class(value_aval) and (value_aval.weak_type or (kind == "i" and function != "addupdate"))
-    if value_aval.dtype != aval.dtype and not fits:
+    if value_aval.dtype != aval.dtype and not _is_converted(function, value_aval, aval):
         raise DtypeError(
             f"{function}: a value of dtype {value_aval.dtype} for {ref.aval}",
             instead=f"value.astype({aval.dtype.name!r})",
@@ -399,9 +395,14 @@ def _fitting(function: str, ref: Ref | RefView, there: Any, value: Any) -> Any:
     return as_array_or_tracer(to_dtype(value, aval.dtype))
 
 
-def _class(aval: Any) -> str:
-    kind = dtypes.kind(aval.dtype)
-    return "i" if kind in "iu" else kind
+def _is_converted(function: str, value: Any, target: Any) -> bool:
+    """Whether a value of this type is converted to the dtype of a reference of another.
+
+    A weakly typed number fits into each dtype of its kind, an assigned integer into each integer dtype, as in JAX. Other
+    values must have the dtype, as nothing shows that an assignment rounds.
+    """
+    kinds = [dtypes.kind(aval.dtype).replace("u", "i") for aval in (value, target)]
+    return kinds[0] == kinds[1] and (value.weak_type or (kinds[0] == "i" and function != "addupdate"))
 
 
 def _write(function: str, ref: Ref | RefView, idx: Any, value: Any) -> None:
