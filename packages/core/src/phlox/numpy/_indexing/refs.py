@@ -398,8 +398,8 @@ def _fitting(function: str, ref: Ref | RefView, there: Any, value: Any) -> Any:
 def _is_converted(function: str, value: Any, target: Any) -> bool:
     """Whether a value of this type is converted to the dtype of a reference of another.
 
-    A weakly typed number fits into each dtype of its kind, an assigned integer into each integer dtype, as in JAX. Other
-    values must have the dtype, as nothing shows that an assignment rounds.
+    A weakly typed number fits into each dtype of its kind, an assigned integer into each integer dtype, as in JAX.
+    Other values must have the dtype, as nothing shows that an assignment rounds.
     """
     kinds = [dtypes.kind(aval.dtype).replace("u", "i") for aval in (value, target)]
     return kinds[0] == kinds[1] and (value.weak_type or (kinds[0] == "i" and function != "addupdate"))
