@@ -444,6 +444,20 @@ def test_variances_of_complex_numbers(algorithm):
     np.testing.assert_allclose(phlox.nn.standardize(x, variance=4.0, epsilon=0), [0.5 + 0.5j, -0.5 - 0.5j])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "uint8", "bool"])
+def test_standardize_computes_in_floats(dtype):
+    """Half precision is rounded once, and integers are not subtracted before: jax is 0.06 off, 33, and wraps."""
+    random = judge.rng("standardize", dtype)
+    bound = {"float16": 1e-3, "bfloat16": 8e-3}.get(dtype, 1e-6)
+    for _ in range(50):
+        x = judge.array(random, (2, 3), dtype, high=3)
+        wide = x.astype(float)
+        mean, variance = wide.mean(-1, keepdims=True), wide.var(-1, keepdims=True)
+        exact = (wide - mean) / np.sqrt(variance + 1e-5)
+        options = {} if bound > 1e-6 else {"mean": np.float32(mean), "variance": np.float32(variance)}
+        np.testing.assert_allclose(np.asarray(phlox.nn.standardize(x, **options), float), exact, rtol=0, atol=bound)
+
+
 def test_sums_of_exponentials_beyond_float16():
     """jax has -inf, 0 and inf for the first three, and -inf for the derivatives (thread 40409 of jax-ml/jax)."""
     n = 2**17

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._base.docstrings import docs_from
 from .._operands.checks import check, type_of
-from .._ops.elementwise import incomplete, special
+from .._ops.elementwise import incomplete_beta, incomplete_gamma, special
 from .._ops.elementwise.families import FLOAT, broadcast_shape, check_kind, repeat_to, same_dtype
 from ..typing import Array, ArrayLike
 
@@ -26,7 +26,7 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     >>> igamma(1.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    return incomplete.igamma(*check("igamma", a, x))
+    return incomplete_gamma.igamma(*check("igamma", a, x))
 
 
 @docs_from(igamma)
@@ -39,7 +39,7 @@ def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     >>> igammac(1.0, 0.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    return incomplete.igammac(*check("igammac", a, x))
+    return incomplete_gamma.igammac(*check("igammac", a, x))
 
 
 @docs_from(igamma)
@@ -57,7 +57,7 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     >>> igamma_grad_a(1.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    return incomplete.igamma_grad_a(*check("igamma_grad_a", a, x))
+    return incomplete_gamma.igamma_grad_a(*check("igamma_grad_a", a, x))
 
 
 @docs_from(igamma)
@@ -108,7 +108,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(betainc(1.0, 1.0, 0.5)), 3)
     0.5
     """
-    return incomplete.regularized_incomplete_beta(*check("betainc", a, b, x))
+    return incomplete_beta.regularized_incomplete_beta(*check("betainc", a, b, x))
 
 
 @docs_from(igamma_grad_a)
@@ -128,4 +128,4 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     check_kind("random_gamma_grad", avals[0], FLOAT)
     same_dtype("random_gamma_grad", avals)
     shape = broadcast_shape("random_gamma_grad", avals)
-    return incomplete.sample_derivative(repeat_to(a, shape), repeat_to(x, shape))
+    return incomplete_gamma.sample_derivative(repeat_to(a, shape), repeat_to(x, shape))

@@ -2,7 +2,7 @@
 
 The factor ``x**a exp(-x) / gamma(a)`` and the one of the beta function are written by Stirling's series and by
 ``deviance(m) = m - log1p(m)``, whose argument is how far x is from where the factor is largest. Near there the loops of
-`incomplete.py` need more turns the larger a is, and N. M. Temme's uniform expansion fewer terms: The asymptotic
+`incomplete_gamma.py` need more turns the larger a is, and N. M. Temme's uniform expansion fewer terms: The asymptotic
 expansion of the incomplete gamma functions, SIAM J. Math. Anal. 10 (1979).
 """
 

@@ -26,7 +26,7 @@ from ..control.loop import repeat
 from ..elementwise import arithmetic as e
 from ..elementwise.families import lowered_as
 from ..elementwise.formula import Formula, exp, log, log1p, sqrt
-from ..elementwise.incomplete import sample_derivative
+from ..elementwise.incomplete_gamma import sample_derivative
 from ..elementwise.logic import lt
 from ..structure.shape import reshape, squeeze
 from ..structure.slicing import dynamic_slice, dynamic_update_slice, slice_

@@ -28,7 +28,8 @@ def _log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
     k = jnp.floor(k)
     inside = (k >= 0) & (k <= n)
     y, m = jnp.where(inside, k, 0), jnp.where(inside, n, 1)
-    # By Bayes's rule it is prior times likelihood, divided by the posterior density, at any probability.
+    # By Bayes's rule it is prior times likelihood, divided by the posterior density, at any probability but 0 and 1.
+    # Near the posterior mean the terms are small.
     p = lax.stop_gradient(jnp.clip((y + a) / (m + a + b), 1e-6, 1 - 1e-6))
     prior, posterior = log_beta_density(p, a, b), log_beta_density(p, y + a, m - y + b)
     out = jnp.where(inside, log_mass(y, m, p) + prior - posterior, -jnp.inf)

@@ -26,6 +26,7 @@ def binom(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Any:
 
 
 def log_mass(k: Any, n: Any, p: Any) -> Any:
+    """The logarithm of the probability of `k` successes."""
     inside = (k >= 0) & (k <= n)
     y, m = jnp.where(inside, k, 0), jnp.where(inside, n, 1)
     # The density of a beta distribution at p, divided by m + 1. At both ends `log_ways` is exactly 0.

@@ -8,7 +8,7 @@ from ... import numpy as jnp
 from ..._api.derivatives.custom import custom_jvp
 from ..._api.derivatives.differentiate import jvp
 from ..._base.public_names import publish
-from ..._ops.elementwise.incomplete import igamma_density
+from ..._ops.elementwise.incomplete_gamma import igamma_density
 from ...typing import ArrayLike
 from ..special import gammainc, gammaincc
 from ._distribution import distribution
