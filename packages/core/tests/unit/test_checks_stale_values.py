@@ -153,6 +153,14 @@ def item_of_dict():
     f(1.0)
 
 
+def last_of_list():
+    rates = [1.0, 2.0]
+    f = phlox.jit(lambda x: x * rates[-1])
+    f(1.0)
+    rates[-1] += 1.0
+    f(1.0)
+
+
 def parameters_as_global():
     global params
     f = phlox.jit(lambda x: phlox.tree.map(lambda w: w * x, params))
@@ -291,6 +299,7 @@ TRAPS = {
     read_by_property: "self.base was 1.0 and is 2.0 now",
     attribute_of_namespace: "settings.scale was",
     item_of_dict: "params['rate'] was",
+    last_of_list: "rates[-1] was 2.0 and is 3.0 now",
     parameters_as_global: "params['w'] is another array now",
     array_changed_in_place: "table was changed in place",
     operand_changed_in_place: "offsets was changed in place",

@@ -97,17 +97,23 @@ _NAMES = {name: number for number, name in enumerate(opcode.opname)}
 # Instructions without effect on which name is loaded. Their set depends on Python's version; missing ones count as -1.
 _SKIPPED = {_NAMES.get(name, -1) for name in ("CACHE", "PRECALL", "PUSH_NULL", "RESUME", "NOP", "COPY", "SWAP")}
 _LOAD, _STORE = _NAMES["LOAD_FAST"], _NAMES["STORE_FAST"]
-# Python 3.13 joins two instructions on local variables in one, with an argument of four bits for each.
+# Python 3.13 joins two instructions on local variables in one, with an argument of four bits for each. Python 3.14 has
+# forms of the loads that borrow the reference.
 _PAIRS = {
     _NAMES.get("LOAD_FAST_LOAD_FAST", -1): (_LOAD, _LOAD),
+    _NAMES.get("LOAD_FAST_BORROW_LOAD_FAST_BORROW", -1): (_LOAD, _LOAD),
     _NAMES.get("STORE_FAST_LOAD_FAST", -1): (_STORE, _LOAD),
 }
-_LOCALS = {_LOAD, _NAMES.get("LOAD_FAST_CHECK", -1), _NAMES.get("LOAD_FAST_AND_CLEAR", -1)}
+_LOCALS = {_NAMES.get(f"LOAD_FAST{form}", -1) for form in ("", "_BORROW", "_CHECK", "_AND_CLEAR")}
 _CELLS = {_NAMES.get(name, -1) for name in ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")}
 _GLOBALS = {_NAMES.get(name, -1) for name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")}
 _ATTRIBUTES = {_NAMES.get(name, -1) for name in ("LOAD_ATTR", "LOAD_METHOD")}
 _STORE_ATTR, _STORE_ITEM, _EXTENDED = (_NAMES[name] for name in ("STORE_ATTR", "STORE_SUBSCR", "EXTENDED_ARG"))
-_ITEM, _CONSTANT = _NAMES.get("BINARY_SUBSCR", -1), _NAMES["LOAD_CONST"]
+# Python 3.14 puts small integers into the argument of their load, and 3.15 has a table of frequent constants.
+_CONSTANT, _SMALL_INTEGER = _NAMES["LOAD_CONST"], _NAMES.get("LOAD_SMALL_INT", -1)
+_CONSTANTS = {_CONSTANT, _SMALL_INTEGER, _NAMES.get("LOAD_COMMON_CONSTANT", -1)}
+# Since Python 3.14 an item is one of the binary operations, that with number 26 (NB_SUBSCR in CPython's opcode.h).
+_ITEM = (_NAMES["BINARY_SUBSCR"], 0) if "BINARY_SUBSCR" in _NAMES else (_NAMES["BINARY_OP"], 26)
 # The argument of these has a flag in its lowest bit: LOAD_GLOBAL since Python 3.11, LOAD_ATTR since 3.12.
 _GLOBAL, _SHIFTED_ATTR = _NAMES["LOAD_GLOBAL"], _NAMES["LOAD_ATTR"] if sys.version_info >= (3, 12) else -1
 _STORES = {_NAMES["STORE_GLOBAL"]: "global", _NAMES["STORE_DEREF"]: "cell"}
@@ -143,13 +149,13 @@ def _instructions(code: CodeType) -> Iterator[tuple[int, int, int]]:
 
 def _scan(code: CodeType) -> Iterator[Chain]:
     # Locals and cells are numbered together since Python 3.11.
-    names, consts, fast = code.co_names, code.co_consts, (*code.co_varnames, *_cells(code))
+    names, fast = code.co_names, (*code.co_varnames, *_cells(code))
     chain: Chain | None = None
     earlier: list[Chain] = []
     key = MISSING
     for offset, op, arg in _instructions(code):
-        if op == _CONSTANT and chain is not None:
-            key = consts[arg]
+        if chain is not None and op in _CONSTANTS:
+            key = _constant(code, op, arg)
             continue
         if chain is not None and op in _ATTRIBUTES and key is MISSING:
             name = names[arg >> 1 if op == _SHIFTED_ATTR else arg]
@@ -160,7 +166,7 @@ def _scan(code: CodeType) -> Iterator[Chain]:
             else:
                 chain = chain._replace(steps=(*chain.steps, ("attr", name)))
             continue
-        if chain is not None and op == _ITEM and isinstance(key, str | int):
+        if chain is not None and (op, arg) == _ITEM and isinstance(key, str | int):
             chain = chain._replace(steps=(*chain.steps, ("item", key)))
             key = MISSING
             continue
@@ -187,6 +193,13 @@ def _scan(code: CodeType) -> Iterator[Chain]:
             chain = Chain("local", fast[arg], (), offset, False)
         elif op in _STORES:
             yield Chain(_STORES[op], names[arg] if op == _NAMES["STORE_GLOBAL"] else fast[arg], (), offset, True)
+
+
+def _constant(code: CodeType, op: int, arg: int) -> Any:
+    """The constant that the instruction `op` of `code` loads."""
+    if op == _CONSTANT:
+        return code.co_consts[arg]
+    return arg if op == _SMALL_INTEGER else vars(opcode)["_common_constants"][arg]
 
 
 def _cells(code: CodeType) -> tuple[str, ...]:
