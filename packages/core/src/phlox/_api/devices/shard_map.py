@@ -7,14 +7,14 @@ that eager calls find the compiled program.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._base import pytree
 from ..._base.errors import ArgumentError, DeviceError, OptionError, PhloxError, ShapeError
 from ..._base.pytree import PyTreeDef, flatten
 from ..._base.wrapping import wraps
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, only
+from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
 from ..._ir.primitive import current_trace
 from ..._ops.spmd import shard_map as spmd
 from ..._trace.refs import AbstractRef, Ref, values, write_all
@@ -99,10 +99,8 @@ def shard_map(
             instead=f"axis_names={{{axis_names!r}}}",
             axis_names=axis_names,
         )
-    names = frozenset(axis_names)
-    if f is None:
-        return lambda g: _mapped("shard_map", g, mesh, in_specs, out_specs, names, check_vma)
-    return _mapped("shard_map", f, mesh, in_specs, out_specs, names, check_vma)
+    mapping = _Mapping("shard_map", mesh, in_specs, out_specs, frozenset(axis_names), check_vma)
+    return mapping.of if f is None else mapping.of(f)
 
 
 def smap(
@@ -149,69 +147,178 @@ def smap(
     def specs(axes: Any) -> Any:
         return axes if axes is Infer else pytree.tree_map(spec, axes, is_leaf=pytree.is_none)
 
-    if f is None:
-        return lambda g: _mapped("smap", g, None, specs(in_axes), specs(out_axes), frozenset([axis_name]), True)
-    return _mapped("smap", f, None, specs(in_axes), specs(out_axes), frozenset([axis_name]), True)
+    mapping = _Mapping("smap", None, specs(in_axes), specs(out_axes), frozenset([axis_name]), True)
+    return mapping.of if f is None else mapping.of(f)
 
 
-def _mapped(
-    function: str,
-    f: Callable[..., Any],
-    mesh: Any,
-    in_specs: Any,
-    out_specs: Any,
-    names: frozenset[Any],
-    check_vma: bool,
-) -> Callable[..., Any]:
-    arguments.check_callable(function, f)
-    compiled: dict[Any, Callable[..., Any]] = {}
+class _Mapping(NamedTuple):
+    """The arguments of `shard_map`, or of `smap`, which `function` names; `names` are the axes to map over, or no axes
+    for all."""
 
-    @wraps(f)
-    @user_call
-    def mapped(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
+    function: str
+    mesh: Any
+    in_specs: Any
+    out_specs: Any
+    names: frozenset[Any]
+    check_vma: bool
+
+    def of(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The mapped function."""
+        function = self.function
+        arguments.check_callable(function, f)
+        compiled: dict[Any, Callable[..., Any]] = {}
+
+        @wraps(f)
+        @user_call
+        def mapped(*args: Any, **kwargs: Any) -> Any:
+            if kwargs:
+                got = f"{function}: {arguments.fun_name(f)} got {', '.join(kwargs)}"
+                raise ArgumentError(
+                    f"{got} by name, but in_specs are by position",
+                    instead="positional arguments; or functools.partial, which binds a value that is not split",
+                )
+            here = self.in_context()
+            leaves, in_tree = flatten(args)
+            ref_leaves = find_refs(leaves)
+            refs = [leaves[i] for i in ref_leaves]
+            check_distinct(f"{arguments.fun_name(f)} for {function}", refs, names=lambda: names_of_refs(f, args, {}))
+            leaves = replaced(leaves, ref_leaves, values(refs)) if refs else leaves
+            here.check_meshes(leaves)
+            specs = here.specs_of(args, leaves)
+            fixed = tuple(x for x, spec in zip(leaves, specs, strict=True) if spec is None)
+            is_eager = current_trace.get() is None
+            # Only eager calls have `out_shardings`, see below, so a traced call must not take their function.
+            # The class, because 1 == 1.0 == True.
+            key: Any = (here.mesh, is_eager, in_tree, tuple(specs), ref_leaves, tuple((type(x), x) for x in fixed))
+            try:
+                run = compiled.get(key)
+            except Exception:  # a static argument cannot be hashed
+                key, run = None, None
+            if run is None:
+                if refs:
+                    # The last values of references are results after those of `f`, split as the arguments are.
+                    here = here._replace(out_specs=(here.out_specs, [specs[i] for i in ref_leaves]))
+                of_parts = _on_references(f, in_tree, ref_leaves) if refs else f
+                # Inlined in an outer trace, where the equation of `shard_map` alone is recorded.
+                out_shardings = Prefix.of("out_shardings", here.out_shardings() if is_eager else None)
+                options = Options(inline=Inline.JAX_EARLY, out_shardings=out_shardings)
+                run = function_of(JitFunction(_Program(here, of_parts, in_tree, specs, fixed), options))
+                if key is not None:
+                    compiled[key] = run
+            outs = run(*[x for x, spec in zip(leaves, specs, strict=True) if spec is not None])
+            if not refs:
+                return outs
+            write_all(refs, outs[1])
+            return outs[0]
+
+        return mapped
+
+    def in_context(self) -> _Mapping:
+        """The same over the mesh of the context, if that has the devices, and without axes mapped already."""
+        mesh, context = self.mesh, current_mesh()
+        if mesh is None or isinstance(mesh, AbstractMesh):
+            if context is None and mesh is None:
+                raise DeviceError(f"{self.function}: no mesh", instead="mesh=..., or with phlox.set_mesh(mesh): ...")
+            if context is not None and mesh is not None and mesh.shape_tuple != context.shape_tuple:
+                raise DeviceError(f"{self.function}: {mesh} is not the mesh of the context, {context}", mesh=mesh)
+            # The mesh of the context has devices, an abstract one only axes.
+            mesh = context or mesh  # an abstract mesh gets the devices of the arguments
+        elif not isinstance(mesh, Mesh):
             raise ArgumentError(
-                f"{function}: {arguments.fun_name(f)} got {', '.join(kwargs)} by name, but in_specs are by position",
-                instead="positional arguments; or functools.partial, which binds a value that is not split",
+                f"{self.function}: mesh={mesh!r:.60} is no mesh", instead="phlox.make_mesh(shape, names)"
             )
-        where = _mesh(function, mesh, names)
-        mapped_names = _mapped_names(where, names)
-        leaves, in_tree = flatten(args)
-        ref_leaves = find_refs(leaves)
-        refs = [leaves[i] for i in ref_leaves]
-        check_distinct(f"{arguments.fun_name(f)} for {function}", refs, names=lambda: names_of_refs(f, args, {}))
-        leaves = replaced(leaves, ref_leaves, values(refs)) if refs else leaves
-        if isinstance(where, AbstractMesh):
-            _check_meshes(function, where, leaves)
-        specs = _in_specs(function, where, in_specs, args, leaves, mapped_names)
-        dynamic = tuple(s is not None for s in specs)
-        fixed = tuple(x for x, spec in zip(leaves, specs, strict=True) if spec is None)
-        is_eager = current_trace.get() is None
-        # Only eager calls have `out_shardings`, see below, so a traced call must not take their function.
-        # The class, because 1 == 1.0 == True.
-        key: Any = (where, is_eager, in_tree, tuple(specs), ref_leaves, tuple((type(x), x) for x in fixed))
-        try:
-            run = compiled.get(key)
-        except Exception:  # a static argument cannot be hashed
-            key, run = None, None
-        if run is None:
-            # The last values of references are results after those of `f`, split as the arguments are.
-            results = (out_specs, [specs[i] for i in ref_leaves]) if refs else out_specs
-            of_parts, split = _on_references(f, in_tree, ref_leaves) if refs else f, tuple(specs)
-            program = _Program(function, of_parts, where, in_tree, split, fixed, results, mapped_names, check_vma)
-            # Inlined in an outer trace, where the equation of `shard_map` alone is recorded.
-            out_shardings = _out_shardings(where, results, mapped_names) if is_eager else None
-            options = Options(inline=Inline.JAX_EARLY, out_shardings=Prefix.of("out_shardings", out_shardings))
-            run = function_of(JitFunction(program, options))
-            if key is not None:
-                compiled[key] = run
-        outs = run(*only(leaves, dynamic))
-        if not refs:
-            return outs
-        write_all(refs, outs[1])
-        return outs[0]
+        unknown = self.names - set(mesh.axis_names)
+        if unknown:
+            name = sorted(map(repr, unknown))[0]
+            raise OptionError(f"{self.function}: axis_names has {name}, which is no axis of {mesh}")
+        names = self.names
+        # An outer `shard_map` maps over its manual axes already.
+        if mesh.manual_axes:
+            names = (names or frozenset(mesh.axis_names)).difference(mesh.manual_axes)
+        return self._replace(mesh=mesh, names=names)
 
-    return mapped
+    def check_meshes(self, leaves: Sequence[Any]) -> None:
+        """Raises `DeviceError` if an argument is split over another mesh than this one, which has no devices of its
+        own."""
+        if not isinstance(self.mesh, AbstractMesh):
+            return
+        for x in leaves:
+            sharding = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
+            if isinstance(sharding, NamedSharding) and sharding.mesh.shape_tuple != self.mesh.shape_tuple:
+                raise DeviceError(
+                    f"{self.function}: Mesh shape of the input {sharding.mesh} does not match the mesh shape passed to "
+                    f"{self.function}: {self.mesh}",
+                    instead="one mesh; or phlox.device_put(x, phlox.NamedSharding(mesh, spec)) first",
+                    mesh=self.mesh,
+                )
+
+    def check(self, what: str, spec: Any) -> PartitionSpec:
+        """`spec`, a leaf of the argument `what`. Raises if it cannot be one."""
+        function, names = self.function, self.names
+        if not isinstance(spec, PartitionSpec):
+            raise ArgumentError(f"{function}: {what} has {spec!r}, which is no PartitionSpec", instead="phlox.P(...)")
+        if PartitionSpec.UNCONSTRAINED in spec:
+            raise OptionError(f"{function}: {what} has {spec}", instead="None for an axis that is not split")
+        check_spec(self.mesh, spec)
+        outside = [axis for entry in spec for axis in axes_of(entry) if names and axis not in names]
+        if outside:
+            raise OptionError(f"{function}: {what} names axis {outside[0]!r}, which axis_names={set(names)} has not")
+        return spec
+
+    def out_shardings(self) -> Any:
+        """The shardings of the results of an eager call, which have the specs as the user wrote them, also ``P(None)``.
+
+        None if the compiler chooses along some axes, or if there is a mistake, which is reported after the function is
+        traced.
+        """
+        if isinstance(self.mesh, AbstractMesh) or (self.names and self.names != set(self.mesh.axis_names)):
+            return None
+        try:
+            return pytree.tree_map(lambda spec: NamedSharding(self.mesh, self.check("out_specs", spec)), self.out_specs)
+        except PhloxError:
+            return None
+
+    def specs_of(self, args: tuple[Any, ...], leaves: Sequence[Any]) -> list[PartitionSpec | None]:
+        """The spec of each leaf of the arguments, or None for Python values; raises if one does not fit."""
+        # As the types of the arguments say. Only Explicit axes are in types.
+        if self.in_specs is Infer:
+            return list(map(self._own_spec, leaves))
+        instead = "a tuple with one spec for each argument, or trees that stop above the leaves"
+        specs = pytree.spread(f"{self.function} in_specs", self.in_specs, args, pytree.is_none, instead)
+        paths = pytree.named_paths(pytree.tree_structure(args), args)
+        for path, x, spec in zip(paths, leaves, specs, strict=True):
+            if spec is not None:
+                self._check_part(f"args{pytree.keystr(path)}", self.check("in_specs", spec), typeof(x))
+        return specs
+
+    def _check_part(self, name: str, spec: PartitionSpec, aval: ShapedArray) -> None:
+        if len(spec) > aval.ndim:
+            raise _too_long(self.function, "in_specs", spec, name, aval)
+        for axis, (size, count) in enumerate(zip(aval.shape, tiles(self.mesh, spec, aval.ndim), strict=True)):
+            if size % count:
+                raise ShapeError(
+                    f"{self.function}: axis {axis} of {name} ({aval.short}) cannot be split evenly into {count} parts",
+                    instead=f"a length that is a multiple of {count}",
+                    spec=spec,
+                )
+
+    def _own_spec(self, x: Any) -> PartitionSpec:
+        """The spec of an argument's own sharding along the mapped axes; unsplit if it is of another mesh."""
+        mesh, over = self.mesh, frozenset(self.names or self.mesh.axis_names)
+        # An axis that types do not mention cannot be inferred.
+        for name in self.names or mesh.axis_names:
+            if name not in mesh.explicit_axes:
+                raise ArgumentError(
+                    f"{self.function}: without in_specs, and axis {name!r} of {mesh} is not Explicit",
+                    instead="in_specs=...",
+                )
+        spec = typeof(x).spec
+        if spec is None or spec.mesh.shape_tuple != mesh.shape_tuple:
+            return PartitionSpec()
+        entries = [tuple(axis for axis in entry if axis in over) for entry in spec.entries]
+        unreduced, reduced, _ = spec.reductions
+        partitions = [entry[0] if len(entry) == 1 else entry or None for entry in entries]
+        return PartitionSpec(*partitions, unreduced=unreduced & over, reduced=reduced & over)
 
 
 def _on_references(f: Callable[..., Any], in_tree: PyTreeDef, refs: Sequence[int]) -> Callable[..., Any]:
@@ -226,98 +333,6 @@ def _on_references(f: Callable[..., Any], in_tree: PyTreeDef, refs: Sequence[int
     return of_arrays
 
 
-def _mesh(function: str, mesh: Any, names: frozenset[Any]) -> Mesh:
-    context = current_mesh()
-    if mesh is None or isinstance(mesh, AbstractMesh):
-        if context is None and mesh is None:
-            raise DeviceError(f"{function}: no mesh", instead="mesh=..., or with phlox.set_mesh(mesh): ...")
-        if context is not None and mesh is not None and mesh.shape_tuple != context.shape_tuple:
-            raise DeviceError(f"{function}: {mesh} is not the mesh of the context, {context}", mesh=mesh)
-        # The mesh of the context has devices, an abstract one only axes.
-        mesh = context or mesh  # an abstract mesh gets the devices of the arguments
-    elif not isinstance(mesh, Mesh):
-        raise ArgumentError(f"{function}: mesh={mesh!r:.60} is no mesh", instead="phlox.make_mesh(shape, names)")
-    unknown = names - set(mesh.axis_names)
-    if unknown:
-        raise OptionError(f"{function}: axis_names has {sorted(map(repr, unknown))[0]}, which is no axis of {mesh}")
-    return mesh
-
-
-def _check_meshes(function: str, mesh: AbstractMesh, leaves: Sequence[Any]) -> None:
-    """Raises `DeviceError` if an argument is split over another mesh than `mesh`, which has no devices of its own."""
-    for x in leaves:
-        sharding = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
-        if isinstance(sharding, NamedSharding) and sharding.mesh.shape_tuple != mesh.shape_tuple:
-            raise DeviceError(
-                f"{function}: Mesh shape of the input {sharding.mesh} does not match the mesh shape passed to "
-                f"{function}: {mesh}",
-                instead="one mesh; or phlox.device_put(x, phlox.NamedSharding(mesh, spec)) first",
-                mesh=mesh,
-            )
-
-
-def _mapped_names(mesh: Mesh, names: frozenset[Any]) -> frozenset[Any]:
-    """The axes of the mesh to map over; empty for all. An outer `shard_map` maps over its manual axes already."""
-    return (names or frozenset(mesh.axis_names)).difference(mesh.manual_axes) if mesh.manual_axes else names
-
-
-def _check(function: str, what: str, mesh: Mesh, spec: Any, names: frozenset[Any]) -> PartitionSpec:
-    if not isinstance(spec, PartitionSpec):
-        raise ArgumentError(f"{function}: {what} has {spec!r}, which is no PartitionSpec", instead="phlox.P(...)")
-    if PartitionSpec.UNCONSTRAINED in spec:
-        raise OptionError(f"{function}: {what} has {spec}", instead="None for an axis that is not split")
-    check_spec(mesh, spec)
-    outside = [axis for entry in spec for axis in axes_of(entry) if names and axis not in names]
-    if outside:
-        raise OptionError(f"{function}: {what} names axis {outside[0]!r}, which axis_names={set(names)} has not")
-    return spec
-
-
-def _out_shardings(mesh: Mesh | AbstractMesh, out_specs: Any, names: frozenset[Any]) -> Any:
-    """The shardings of the results of an eager call, which have the specs as the user wrote them, also ``P(None)``.
-
-    None if the compiler chooses along some axes, or if there is a mistake, which is reported after the function is
-    traced.
-    """
-    if isinstance(mesh, AbstractMesh) or (names and names != set(mesh.axis_names)):
-        return None
-    try:
-        return pytree.tree_map(lambda spec: NamedSharding(mesh, _check("", "", mesh, spec, names)), out_specs)
-    except PhloxError:
-        return None
-
-
-def _in_specs(
-    function: str, mesh: Mesh, in_specs: Any, args: tuple[Any, ...], leaves: Sequence[Any], names: frozenset[Any]
-) -> list[PartitionSpec | None]:
-    """The spec of each leaf of the arguments, or None for Python values; raises if one does not fit."""
-    # As the types of the arguments say. Only Explicit axes are in types.
-    if in_specs is Infer:
-        return [_spec_of(function, mesh, x, names) for x in leaves]
-    instead = "a tuple with one spec for each argument, or trees that stop above the leaves"
-    specs = pytree.spread(f"{function} in_specs", in_specs, args, pytree.is_none, instead)
-    paths = pytree.named_paths(pytree.tree_structure(args), args)
-    for path, x, spec in zip(paths, leaves, specs, strict=True):
-        if spec is not None:
-            _check_part(
-                function, f"args{pytree.keystr(path)}", mesh, _check(function, "in_specs", mesh, spec, names), x
-            )
-    return specs
-
-
-def _check_part(function: str, name: str, mesh: Mesh, spec: PartitionSpec, x: Any) -> None:
-    aval = typeof(x)
-    if len(spec) > aval.ndim:
-        raise _too_long(function, "in_specs", spec, name, aval)
-    for axis, (size, count) in enumerate(zip(aval.shape, tiles(mesh, spec, aval.ndim), strict=True)):
-        if size % count:
-            raise ShapeError(
-                f"{function}: axis {axis} of {name} ({aval.short}) cannot be split evenly into {count} parts",
-                instead=f"a length that is a multiple of {count}",
-                spec=spec,
-            )
-
-
 def _too_long(function: str, what: str, spec: PartitionSpec, name: str, aval: ShapedArray) -> ShapeError:
     return ShapeError(
         f"{function}: {what} has {spec}, which has length {len(spec)}, for {name} of type {aval.short}, which has rank "
@@ -327,51 +342,31 @@ def _too_long(function: str, what: str, spec: PartitionSpec, name: str, aval: Sh
     )
 
 
-def _spec_of(function: str, mesh: Mesh, x: Any, names: frozenset[Any]) -> PartitionSpec:
-    """The spec of an argument's own sharding, restricted to the axes `names`; unsplit if it is of another mesh."""
-    # An axis that types do not mention cannot be inferred.
-    for name in names or mesh.axis_names:
-        if name not in mesh.explicit_axes:
-            raise ArgumentError(
-                f"{function}: without in_specs, and axis {name!r} of {mesh} is not Explicit", instead="in_specs=..."
-            )
-    spec = typeof(x).spec
-    if spec is None or spec.mesh.shape_tuple != mesh.shape_tuple:
-        return PartitionSpec()
-    entries = [tuple(a for a in entry if a in (names or mesh.axis_names)) for entry in spec.entries]
-    unreduced, reduced, _ = spec.reductions
-    over = frozenset(names or mesh.axis_names)
-    partitions = [entry[0] if len(entry) == 1 else entry or None for entry in entries]
-    return PartitionSpec(*partitions, unreduced=unreduced & over, reduced=reduced & over)
-
-
 class _Program:
-    """The function of whole arrays that is jitted: traces `f` on parts, and binds `shard_map`."""
+    """The function of whole arrays that is jitted: traces `f` on parts, and binds `shard_map`.
+
+    `specs` are those of the leaves of the arguments, None for those of `fixed`.
+    """
 
     def __init__(
         self,
-        function: str,
+        mapping: _Mapping,
         f: Callable[..., Any],
-        mesh: Mesh,
         in_tree: PyTreeDef,
-        specs: tuple[PartitionSpec | None, ...],
+        specs: Sequence[PartitionSpec | None],
         fixed: tuple[Any, ...],
-        out_specs: Any,
-        names: frozenset[Any],
-        check_vma: bool,
     ):
-        self.function, self.f, self.mesh, self.in_tree = function, f, mesh, in_tree
-        self.specs, self.fixed, self.out_specs, self.names = specs, fixed, out_specs, names
-        self.check_vma = check_vma
+        self.mapping, self.f, self.in_tree, self.specs, self.fixed = mapping, f, in_tree, specs, fixed
         # `JitFunction` reads the name of what it jits.
         self.__name__ = arguments.fun_name(f)
 
     def __call__(self, *arrays: Any) -> Any:
+        mesh, names = self.mapping.mesh, self.mapping.names
         array_specs = [s for s in self.specs if s is not None]
         # All axes of the mesh in its order, or those that the user has named.
-        manual = tuple(axis for axis in self.mesh.axis_names if not self.names or axis in self.names)
+        manual = tuple(axis for axis in mesh.axis_names if not names or axis in names)
         # Without `check_vma`, no type mentions manual axes, and gradients are not summed up.
-        tracked = manual if self.check_vma else ()
+        tracked = manual if self.mapping.check_vma else ()
         flat = FlatFunction(self.f, self.in_tree)
         out_specs: list[PartitionSpec] = []
 
@@ -382,12 +377,10 @@ class _Program:
             out_specs[:] = self._out_specs(flat.out_tree, outs)
             return [spmd.as_result(x, spec, tracked) for x, spec in zip(outs, out_specs, strict=True)]
 
-        avals = [
-            spmd.part_aval(typeof(x), self.mesh, spec, manual, tracked)
-            for x, spec in zip(arrays, array_specs, strict=True)
-        ]
-        axes = spmd.ManualAxes(self.mesh, manual, self.check_vma)
-        axes.check_nesting(self.function)
+        pairs = zip(arrays, array_specs, strict=True)
+        avals = [spmd.part_aval(typeof(x), mesh, spec, manual, tracked) for x, spec in pairs]
+        axes = spmd.ManualAxes(mesh, manual, self.mapping.check_vma)
+        axes.check_nesting(self.mapping.function)
         with axes.inside():
             jaxpr, consts = stage(on_parts, avals, name=self.__name__, may_use_refs=True)
         # Closed-over arrays are the same on all devices.
@@ -397,10 +390,10 @@ class _Program:
         return flat.out_tree.unflatten(outs)
 
     def _out_specs(self, tree: PyTreeDef, outs: Sequence[Any]) -> list[PartitionSpec]:
-        what = f"{self.function} out_specs"
-        specs = pytree.spread(what, self.out_specs, tree, pytree.is_none)
+        function = self.mapping.function
+        specs = pytree.spread(f"{function} out_specs", self.mapping.out_specs, tree, pytree.is_none)
         for spec, out in zip(specs, outs, strict=True):
-            _check(self.function, "out_specs", self.mesh, spec, self.names)
+            self.mapping.check("out_specs", spec)
             if len(spec) > typeof(out).ndim:
-                raise _too_long(f"{self.function} of {self.__name__}", "out_specs", spec, "a result", typeof(out))
+                raise _too_long(f"{function} of {self.__name__}", "out_specs", spec, "a result", typeof(out))
         return specs
