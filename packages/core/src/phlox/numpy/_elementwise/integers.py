@@ -11,7 +11,7 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import DtypeError, OptionError
 from ..._ir import dtypes
-from ..._operands.checks import canonical_axis, check, check_one, integer, type_of
+from ..._operands.checks import check, check_one, integer, type_of
 from ..._operands.promotion import promoted, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.elementwise.families import literal
@@ -19,7 +19,7 @@ from ..._ops.structure import shape as ops
 from ..._ops.structure.slicing import along
 from ...typing import Array, ArrayLike
 from .._manipulation.broadcasting import broadcast_arrays
-from .._manipulation.shapes import moveaxis, ravel, reshape
+from .._manipulation.shapes import flat_or_along, moveaxis, reshape
 from .._statistics.reductions import sum
 from .binary import floor_divide, remainder
 from .choose import where
@@ -161,9 +161,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     bit_positions = _bit_positions("packbits", bitorder)
     if not is_kind(a, "biu"):
         raise DtypeError(f"packbits takes bools or integers, got {type_of(a).short}", instead="a != 0")
-    if axis is None:
-        a, axis = ravel(a), 0
-    at = canonical_axis(axis, type_of(a).ndim, "packbits")
+    a, at = flat_or_along("packbits", a, axis)
     bits = to_dtype(moveaxis(as_bool(a), at, -1), dtypes.uint8)
     *others, n = type_of(bits).shape
     count = (n + 7) // 8
@@ -198,9 +196,7 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     bit_positions = _bit_positions("unpackbits", bitorder)
     if type_of(a).dtype != dtypes.uint8:
         raise DtypeError(f"unpackbits takes uint8, got {type_of(a).short}", instead="a.view('uint8')")
-    if axis is None:
-        a, axis = ravel(a), 0
-    at = canonical_axis(axis, type_of(a).ndim, "unpackbits")
+    a, at = flat_or_along("unpackbits", a, axis)
     last = moveaxis(a, at, -1)
     *others, n = type_of(last).shape
     bits = reshape((reshape(last, (*others, n, 1)) >> bit_positions) & np.uint8(1), (*others, 8 * n))

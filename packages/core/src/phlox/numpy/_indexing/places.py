@@ -18,7 +18,7 @@ from ..._base.errors import ArgumentError, ConcretizationTypeError, OptionError,
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
 from ..._ir.dimensions import max_dim, value_of
-from ..._operands.checks import canonical_axis, check, check_one, integer, refuse_out, type_of
+from ..._operands.checks import check, check_one, integer, refuse_out, type_of
 from ..._operands.index_bounds import PUT, WRITE, check_positions
 from ..._operands.promotion import to_dtype
 from ..._ops.structure import nonzero as ops
@@ -30,7 +30,7 @@ from .._elementwise.choose import clip, where as select_elements
 from .._elementwise.comparisons import less
 from .._elementwise.unary import as_bool
 from .._manipulation.joining import stack
-from .._manipulation.shapes import atleast_1d, ravel, reshape, transpose
+from .._manipulation.shapes import atleast_1d, flat_or_along, ravel, reshape, transpose
 from .._statistics import reductions as r
 from .at import At
 from .reading import grid_index, take
@@ -176,9 +176,7 @@ def compress(
     refuse_out("compress", out)
     if type_of(condition).ndim != 1:
         raise ShapeError(f"compress: condition must be a vector, got {type_of(condition).short}")
-    if axis is None:
-        a, axis = ravel(a), 0
-    at = canonical_axis(axis, type_of(a).ndim, "compress")
+    a, at = flat_or_along("compress", a, axis)
     n = type_of(a).shape[at]
     if size is None and not isinstance(condition, Tracer) and np.asarray(condition)[n:].any():
         raise ShapeError(f"compress: condition is true beyond the {n} elements of {type_of(a).short}")

@@ -33,7 +33,7 @@ from ..._xla import key_records
 from ...typing import Array, ArrayLike
 from .._elementwise.binary import maximum
 from .._manipulation.broadcasting import broadcast_shapes, broadcast_to
-from .._manipulation.shapes import moveaxis, ravel, reshape
+from .._manipulation.shapes import flat_or_along, moveaxis, ravel, reshape
 from .ds import is_window, window
 from .plan import Item, Plan, SlicedAxis, parse, plain
 
@@ -367,9 +367,7 @@ def _take(
         indices = to_dtype(indices, dtypes.int32)
     if dtypes.kind(type_of(indices).dtype) not in "iu":
         raise ArgumentError(f"take: indices must be integers, got {type_of(indices).short}", instead="x.astype(int)")
-    if axis is None:
-        a, axis = ravel(a), 0
-    at = canonical_axis(axis, type_of(a).ndim, "take")
+    a, at = flat_or_along("take", a, axis)
     if not type_of(a).shape[at] and 0 not in type_of(indices).shape:
         raise IndexingError(
             f"cannot do a non-empty jnp.take from an empty axis: axis {at} of {type_of(a).short}", index=indices

@@ -14,7 +14,7 @@ from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, AxisError, ConcretizationTypeError, OptionError, ShapeError
 from ..._ir import dtypes
 from ..._ir.dimensions import is_symbolic, value_of
-from ..._operands.checks import as_shape, canonical_axes, canonical_axis, check, check_one, type_of
+from ..._operands.checks import as_shape, canonical_axes, check, check_one, type_of
 from ..._operands.index_bounds import INSERT, check_positions
 from ..._operands.promotion import promote_dtypes, to_dtype
 from ..._trace.trace import Tracer
@@ -30,7 +30,7 @@ from .._searches.sorting import argsort, sort
 from .broadcasting import broadcast_to
 from .joining import concatenate
 from .repeat import count_up_to, tile
-from .shapes import moveaxis, ravel, reshape
+from .shapes import flat_or_along, moveaxis, ravel, reshape
 
 
 @functools.partial(jit, inline=True, static_argnames="axis")
@@ -85,12 +85,6 @@ def _resize(a: Any, shape: tuple[int, ...]) -> Any:
     return reshape(tile(ravel(a), -(-new_size // size))[:new_size], shape)
 
 
-def _flat_or_at(function: str, a: Any, axis: int | None) -> tuple[Any, int]:
-    if axis is None:
-        return ravel(a), 0
-    return asarray(a), canonical_axis(axis, type_of(a).ndim, function)
-
-
 def delete(
     arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Array:
@@ -118,7 +112,7 @@ def delete(
     Array([4, 6], dtype=int32)
     """
     arr = check_one("delete", arr)
-    a, at = _flat_or_at("delete", arr, axis)
+    a, at = flat_or_along("delete", asarray(arr), axis)
     n = type_of(a).shape[at]
     if isinstance(obj, slice):
         # NumPy's own function on the positions has all its rules: for slices backwards, masks, positions named twice.
@@ -188,7 +182,7 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     Array([1, 9, 2, 3], dtype=int32)
     """
     arr, values = check("insert", arr, values)
-    a, at = _flat_or_at("insert", arr, axis)
+    a, at = flat_or_along("insert", asarray(arr), axis)
     n = type_of(a).shape[at]
     positions = check_one("insert", np.arange(index(n))[obj] if isinstance(obj, slice) else obj)
     if type_of(positions).ndim > 1:

@@ -194,6 +194,11 @@ def _flat_from_first(a: Any) -> Any:
     return _flat(transpose(a))
 
 
+def flat_or_along(function: str, a: Any, axis: int | None) -> tuple[Any, int]:
+    """`a` and its axis `axis`, checked; for None the flattened `a`, and its axis."""
+    return (ravel(a), 0) if axis is None else (a, canonical_axis(axis, type_of(a).ndim, function))
+
+
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """`a` with its axes in another order (as ``numpy.transpose``).
 

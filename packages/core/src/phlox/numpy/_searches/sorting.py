@@ -9,12 +9,12 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError
 from ..._ir import dtypes
-from ..._operands.checks import canonical_axis, check_one, type_of
+from ..._operands.checks import check_one, type_of
 from ..._operands.promotion import to_dtype
 from ..._ops.structure.iota import iota
 from ..._ops.structure.sort import sort as sort_op
 from ...typing import Array, ArrayLike, DTypeLike
-from .._manipulation.shapes import flip, ravel
+from .._manipulation.shapes import flat_or_along, flip
 
 
 def _check_options(function: str, kind: Any, order: Any) -> None:
@@ -55,10 +55,7 @@ def sort(
     Array([1, 2, 3], dtype=int32)
     """
     _check_options("sort", kind, order)
-    a = check_one("sort", a)
-    if axis is None:
-        a, axis = ravel(a), 0
-    at = canonical_axis(axis, type_of(a).ndim, "sort")
+    a, at = flat_or_along("sort", check_one("sort", a), axis)
     (out,) = sort_op(a, dimension=at, is_stable=bool(stable), num_keys=1)
     return flip(out, at) if descending else out
 
@@ -93,10 +90,7 @@ def argsort(
     Array([1, 2, 0], dtype=int32)
     """
     _check_options("argsort", kind, order)
-    a = check_one("argsort", a)
-    if axis is None:
-        a, axis = ravel(a), 0
-    at = canonical_axis(axis, type_of(a).ndim, "argsort")
+    a, at = flat_or_along("argsort", check_one("argsort", a), axis)
     # Stable and descending: sort the reversed array in ascending order, and reverse the result.
     a = flip(a, at) if descending else a
     n = type_of(a).shape[at]
