@@ -56,109 +56,85 @@ class ArrayOperators:
         return fn.add(self, other) if type(other) in OPERANDS else fn.operate(fn.add, self, other)
 
     def __radd__(self: Any, other: ArrayLike) -> Array:
-        return fn.add(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.add, self, other)
+        return fn.add(other, self) if type(other) in OPERANDS else fn.reflected(fn.add, self, other)
 
     def __sub__(self: Any, other: ArrayLike) -> Array:
         return fn.subtract(self, other) if type(other) in OPERANDS else fn.operate(fn.subtract, self, other)
 
     def __rsub__(self: Any, other: ArrayLike) -> Array:
-        return fn.subtract(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.subtract, self, other)
+        return fn.subtract(other, self) if type(other) in OPERANDS else fn.reflected(fn.subtract, self, other)
 
     def __mul__(self: Any, other: ArrayLike) -> Array:
         return fn.multiply(self, other) if type(other) in OPERANDS else fn.operate(fn.multiply, self, other)
 
     def __rmul__(self: Any, other: ArrayLike) -> Array:
-        return fn.multiply(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.multiply, self, other)
+        return fn.multiply(other, self) if type(other) in OPERANDS else fn.reflected(fn.multiply, self, other)
 
     def __truediv__(self: Any, other: ArrayLike) -> Array:
         return fn.true_divide(self, other) if type(other) in OPERANDS else fn.operate(fn.true_divide, self, other)
 
     def __rtruediv__(self: Any, other: ArrayLike) -> Array:
-        return (
-            fn.true_divide(other, self)
-            if type(other) in OPERANDS
-            else fn.operate_reflected(fn.true_divide, self, other)
-        )
+        return fn.true_divide(other, self) if type(other) in OPERANDS else fn.reflected(fn.true_divide, self, other)
 
     def __floordiv__(self: Any, other: ArrayLike) -> Array:
         return fn.floor_divide(self, other) if type(other) in OPERANDS else fn.operate(fn.floor_divide, self, other)
 
     def __rfloordiv__(self: Any, other: ArrayLike) -> Array:
-        return (
-            fn.floor_divide(other, self)
-            if type(other) in OPERANDS
-            else fn.operate_reflected(fn.floor_divide, self, other)
-        )
+        return fn.floor_divide(other, self) if type(other) in OPERANDS else fn.reflected(fn.floor_divide, self, other)
 
     def __mod__(self: Any, other: ArrayLike) -> Array:
         return fn.remainder(self, other) if type(other) in OPERANDS else fn.operate(fn.remainder, self, other)
 
     def __rmod__(self: Any, other: ArrayLike) -> Array:
-        return fn.remainder(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.remainder, self, other)
+        return fn.remainder(other, self) if type(other) in OPERANDS else fn.reflected(fn.remainder, self, other)
 
     def __divmod__(self: Any, other: ArrayLike) -> tuple[Array, Array]:
         return fn.divmod(self, other) if type(other) in OPERANDS else fn.operate(fn.divmod, self, other)
 
     def __rdivmod__(self: Any, other: ArrayLike) -> tuple[Array, Array]:
-        return fn.divmod(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.divmod, self, other)
+        return fn.divmod(other, self) if type(other) in OPERANDS else fn.reflected(fn.divmod, self, other)
 
     def __pow__(self: Any, other: ArrayLike) -> Array:
         return fn.power(self, other) if type(other) in OPERANDS else fn.operate(fn.power, self, other)
 
     def __rpow__(self: Any, other: ArrayLike) -> Array:
-        return fn.power(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.power, self, other)
+        return fn.power(other, self) if type(other) in OPERANDS else fn.reflected(fn.power, self, other)
 
     def __matmul__(self: Any, other: ArrayLike) -> Array:
         return fn.product(self, other) if type(other) in OPERANDS else fn.operate(fn.product, self, other)
 
     def __rmatmul__(self: Any, other: ArrayLike) -> Array:
-        return fn.product(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.product, self, other)
+        return fn.product(other, self) if type(other) in OPERANDS else fn.reflected(fn.product, self, other)
 
     def __and__(self: Any, other: ArrayLike) -> Array:
         return fn.bitwise_and(self, other) if type(other) in OPERANDS else fn.operate(fn.bitwise_and, self, other)
 
     def __rand__(self: Any, other: ArrayLike) -> Array:
-        return (
-            fn.bitwise_and(other, self)
-            if type(other) in OPERANDS
-            else fn.operate_reflected(fn.bitwise_and, self, other)
-        )
+        return fn.bitwise_and(other, self) if type(other) in OPERANDS else fn.reflected(fn.bitwise_and, self, other)
 
     def __or__(self: Any, other: ArrayLike) -> Array:
         return fn.bitwise_or(self, other) if type(other) in OPERANDS else fn.operate(fn.bitwise_or, self, other)
 
     def __ror__(self: Any, other: ArrayLike) -> Array:
-        return (
-            fn.bitwise_or(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.bitwise_or, self, other)
-        )
+        return fn.bitwise_or(other, self) if type(other) in OPERANDS else fn.reflected(fn.bitwise_or, self, other)
 
     def __xor__(self: Any, other: ArrayLike) -> Array:
         return fn.bitwise_xor(self, other) if type(other) in OPERANDS else fn.operate(fn.bitwise_xor, self, other)
 
     def __rxor__(self: Any, other: ArrayLike) -> Array:
-        return (
-            fn.bitwise_xor(other, self)
-            if type(other) in OPERANDS
-            else fn.operate_reflected(fn.bitwise_xor, self, other)
-        )
+        return fn.bitwise_xor(other, self) if type(other) in OPERANDS else fn.reflected(fn.bitwise_xor, self, other)
 
     def __lshift__(self: Any, other: ArrayLike) -> Array:
         return fn.left_shift(self, other) if type(other) in OPERANDS else fn.operate(fn.left_shift, self, other)
 
     def __rlshift__(self: Any, other: ArrayLike) -> Array:
-        return (
-            fn.left_shift(other, self) if type(other) in OPERANDS else fn.operate_reflected(fn.left_shift, self, other)
-        )
+        return fn.left_shift(other, self) if type(other) in OPERANDS else fn.reflected(fn.left_shift, self, other)
 
     def __rshift__(self: Any, other: ArrayLike) -> Array:
         return fn.right_shift(self, other) if type(other) in OPERANDS else fn.operate(fn.right_shift, self, other)
 
     def __rrshift__(self: Any, other: ArrayLike) -> Array:
-        return (
-            fn.right_shift(other, self)
-            if type(other) in OPERANDS
-            else fn.operate_reflected(fn.right_shift, self, other)
-        )
+        return fn.right_shift(other, self) if type(other) in OPERANDS else fn.reflected(fn.right_shift, self, other)
 
     # -- comparisons
 

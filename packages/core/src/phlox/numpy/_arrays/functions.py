@@ -114,7 +114,7 @@ def operate(function: Callable[..., Any], x: Any, other: Any) -> Any:
     return function(x, array_like(other)) if _is_operand(other) else NotImplemented
 
 
-def operate_reflected(function: Callable[..., Any], x: Any, other: Any) -> Any:
+def reflected(function: Callable[..., Any], x: Any, other: Any) -> Any:
     """Like `operate`, with the array `x` on the right: ``function(other, x)``."""
     _refuse_repetition(function, other)
     return function(array_like(other), x) if _is_operand(other) else NotImplemented
