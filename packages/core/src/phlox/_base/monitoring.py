@@ -93,16 +93,13 @@ def record_event(event: str, **kwargs: str | int) -> None:
     _notify(_events, event, **kwargs)
 
 
+@docs_from(record_event)
 def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
     """Calls the listeners of durations.
 
     Args:
-      event: name of the event, by convention a path such as ``"/my/event"``.
       duration: duration in seconds.
       **kwargs: metadata for the listeners.
-
-    Returns:
-      None.
 
     >>> record_event_duration_secs("/my/event", 0.5)
     """
@@ -112,22 +109,20 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
     _notify(_durations, event, duration, **kwargs)
 
 
+@docs_from(record_event)
 def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
     """Calls the listeners of time spans.
 
     Args:
-      event: name of the event, by convention a path such as ``"/my/event"``.
       start_time, end_time: begin and end in seconds, as ``time.time`` returns them.
       **kwargs: metadata for the listeners.
-
-    Returns:
-      None.
 
     >>> record_event_time_span("/my/event", 0.0, 0.5)
     """
     _notify(_spans, event, start_time, end_time, **kwargs)
 
 
+@docs_from(record_event)
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
     """Calls the listeners of numbers.
 
@@ -135,9 +130,6 @@ def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
       event: name of the number, by convention a path such as ``"/my/loss"``.
       value: the number.
       **kwargs: metadata for the listeners.
-
-    Returns:
-      None.
 
     >>> record_scalar("/my/loss", 0.1)
     """
@@ -164,14 +156,12 @@ def register_event_listener(callback: Listener) -> None:
     _events.append(callback)
 
 
+@docs_from(register_event_listener)
 def register_event_duration_secs_listener(callback: Listener) -> None:
     """Adds a function that is called for each duration that is recorded.
 
     Args:
       callback: is called as ``callback(event, seconds, **metadata)``.
-
-    Returns:
-      None.
 
     >>> names = []
     >>> listener = lambda event, seconds, **metadata: names.append(event.split("/")[-1])
@@ -184,14 +174,12 @@ def register_event_duration_secs_listener(callback: Listener) -> None:
     _durations.append(callback)
 
 
+@docs_from(register_event_listener)
 def register_event_time_span_listener(callback: Listener) -> None:
     """Adds a function that is called for each time span that is recorded.
 
     Args:
       callback: is called as ``callback(event, start, end, **metadata)``, with times as ``time.time`` returns them.
-
-    Returns:
-      None.
 
     >>> listener = lambda event, start, end, **metadata: None
     >>> register_event_time_span_listener(listener)
@@ -200,14 +188,12 @@ def register_event_time_span_listener(callback: Listener) -> None:
     _spans.append(callback)
 
 
+@docs_from(register_event_listener)
 def register_scalar_listener(callback: Listener) -> None:
     """Adds a function that is called for each number that is recorded.
 
     Args:
       callback: is called as ``callback(event, value, **metadata)``.
-
-    Returns:
-      None.
 
     >>> listener = lambda event, value, **metadata: None
     >>> register_scalar_listener(listener)
