@@ -149,9 +149,8 @@ FLAGS: dict[str, Flag] = {
         _anything, None, False, "The mesh where new arrays lie; phlox.set_mesh sets it together with `mesh`.", True
     ),
     "disable_jit": Flag(_boolean, False, True, "Run jitted functions operation by operation, for debugging."),
-    # -1 is what JAX's flag of this name has as "not set".
     "num_cpu_devices": Flag(
-        lambda value: 0 if str(value) == "-1" else _integer(value),
+        _count,
         0,
         False,
         "Number of virtual CPU devices (0: what XLA_FLAGS says, or 1).",

@@ -40,10 +40,17 @@ def run(ours: bool, fun: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     # A library function inside of another one.
     else:
         changes, now = _LENIENT, users
-    token = _users.set(now)
+    with _flags(changes, now):
+        return fun(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def _flags(changes: dict[str, str] | None, users: dict[str, str] | None) -> Iterator[None]:
+    """A context with these changes of flags, in which `users` are the user's."""
+    token = _users.set(users)
     try:
         with config.scope(**changes or {}):
-            return fun(*args, **kwargs)
+            yield
     finally:
         _users.reset(token)
 
@@ -77,12 +84,8 @@ def lenient_promotion(library: bool = True) -> Iterator[None]:
     changes, now = users, None
     if library:
         changes, now = _LENIENT, users or {name: getattr(settings, name) for name in _LENIENT}
-    token = _users.set(now)
-    try:
-        with config.scope(**changes or {}):
-            yield
-    finally:
-        _users.reset(token)
+    with _flags(changes, now):
+        yield
 
 
 def composed(fun: _F) -> _F:
