@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from .._api.recording.answers import aligned
 from . import checks, facts
 
 
@@ -76,7 +77,7 @@ def text(contents: dict[str, Any]) -> list[str]:
     }
     lines = []
     for title, rows in sections.items():
-        lines += [title, *_table(rows or [("none",)]), ""]
+        lines += [title, *(f"  {line}" for line in aligned(rows or [("none",)])), ""]
     failed = sum(not each["ok"] for each in results)
     if not results:
         return [*lines, "There is no device to check."]
@@ -89,12 +90,6 @@ def _check(result: dict[str, Any]) -> tuple[str, ...]:
     times = [f"{result[key] * 1e3:.2f} ms" for key in ("first_seconds", "seconds")]
     verdict = "ok" if result["ok"] else f"FAILED: more than {result['tolerance']:.0e}"
     return result["name"], result["device"], *times, f"{result['difference']:.1e}", verdict
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Indented lines in which the columns of `rows` stand below each other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def _memory(counts: dict[str, int] | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..jit import arguments
+from ..recording.answers import aligned
 from .recompiles import Compilation, Label, differences, type_of_call
 
 _HEADS = ("", "types", "trace", "lower", "compile", "calls", "compiled because")
@@ -54,16 +55,7 @@ class Explanation:
         ]
 
     def __str__(self) -> str:
-        cells = [_HEADS, *self._cells()]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            "  ".join(
-                # Numbers are aligned at their right end.
-                cell.rjust(width) if 1 < i < 6 else cell.ljust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in cells
-        ]
+        lines = aligned([_HEADS, *self._cells()], numbers=range(2, 6))
         calls = sum(row.calls or 0 for row in self.rows)
         total = sum(row.trace + row.lower + row.compile for row in self.rows)
         head = f"{self.name}: compiled {len(self.rows)} times in {total:.1f} ms, {calls} calls"

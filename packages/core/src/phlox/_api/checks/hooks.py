@@ -15,7 +15,7 @@ from ..jit.counting import next_sample
 from ..jit.entry import LIMIT, Entry
 from ..jit.user_functions import check_returned
 from . import effects, made_anew, recompiles, slow_compile, unrolled
-from .reads import MISSING, Reader, inner_function
+from .reads import Reader, functions_in
 from .stale_values import Watch
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ..jit.bound_call import BoundCall
     from ..jit.jit_function import JitFunction
     from ..jit.traced import FunctionTrace
-    from .explanation import Explanation
 
 # By id, since hashing a code object hashes all of its contents.
 #: (code, how often functions of it were transformed, at which number they are next checked) by id of the code, which is
@@ -120,26 +119,13 @@ def transformed(fun: Callable[..., Any], name: str) -> None:
 def _users_code(fun: Any, depth: int = 3) -> CodeType | None:
     """The code of the user's function in `fun`, which may be one of phlox that closes over it, as loops have."""
     code: CodeType | None = None
-    while fun is not MISSING:
-        if isinstance(fun, FunctionType):
-            code = fun.__code__
+    for one in functions_in(fun):
+        if isinstance(one, FunctionType):
+            code = one.__code__
             # Loops and branches wrap the user's function in one of phlox, which has it in its closure, or a weak
             # reference to it.
             if not is_users(code.co_filename) and depth:  # cells equal to `CellType()` have no value yet
-                cells = (cell.cell_contents for cell in fun.__closure__ or () if cell != CellType())
+                cells = (cell.cell_contents for cell in one.__closure__ or () if cell != CellType())
                 inner = (_users_code(x, depth - 1) for x in cells if isinstance(x, FunctionType | MethodType | ref))
                 code = next((c for c in inner if c is not None and is_users(c.co_filename)), code)
-        fun = inner_function(fun)
     return code
-
-
-def explain(jitted: JitFunction) -> Explanation:
-    """See `JitFunction.explain`."""
-    from .explanation import explanation  # asked for by people, not by programs
-
-    return explanation(jitted.fun, jitted.parameters.label, jitted._store.history)
-
-
-def check_limit(jitted: JitFunction, limit: int, key: Any, known: list[Any]) -> None:
-    """Raises `CheckError`: the function is traced more often than `limit`."""
-    recompiles.check_limit(jitted.fun, jitted.parameters.label, limit, key, known, jitted._store.account)

@@ -20,7 +20,7 @@ from ..._base.interning import forgettable
 from ..._base.source import Location, is_users
 from ..jit import arguments
 from ..jit.caches import Caches
-from .reads import MISSING, inner_function
+from .reads import functions_in
 from .recompiles import OFTEN, Cost, cost_text, ordinal, total
 
 # Two may be intended: training and evaluation. The third is a pattern.
@@ -56,7 +56,8 @@ def check(
     # Those without a counter were not compiled, as their trace raised an error.
     dead = [one for reference, one in earlier if reference() is None and one.counter is not None]
     earlier.append((ref(caches), cost))
-    if len(dead) < _MANY - 1 or any(_calls(one) >= OFTEN for one in dead):
+    # With arguments of any types.
+    if len(dead) < _MANY - 1 or any(sum(counter.calls for counter in one.counters) >= OFTEN for one in dead):
         return
     name = arguments.fun_name(fun)
     text = cost_text(total(dead), "The earlier compilations cost")
@@ -69,19 +70,9 @@ def check(
     )
 
 
-def _calls(cost: Cost) -> int:
-    """How often the function was called, with arguments of any types."""
-    return sum(counter.calls for counter in cost.counters)
-
-
 def codes_of(fun: Any) -> list[CodeType]:
     """The code objects of a function and of the functions that it wraps."""
-    codes = []
-    while fun is not MISSING:
-        if isinstance(fun, FunctionType):
-            codes.append(fun.__code__)
-        fun = inner_function(fun)
-    return codes
+    return [one.__code__ for one in functions_in(fun) if isinstance(one, FunctionType)]
 
 
 def _stack() -> list[Any]:

@@ -21,7 +21,7 @@ import numpy as np
 from ..._base.checks import report
 from ..._base.source import is_users
 from ..._xla.array import ArrayImpl
-from .reads import MISSING, attribute, inner_function
+from .reads import MISSING, attribute, functions_in, inner_function
 
 # What such a call returns is its only use, so a call as a statement does nothing. NumPy's functions take no traced
 # values, so that a statement which calls one is there for its effect, as `numpy.save` is.
@@ -62,8 +62,7 @@ def check(fun: Callable[..., Any]) -> None:
 
 def _innermost(fun: Any) -> FunctionType | None:
     """The Python function in a method, a partial, a callable object, or a wrapper."""
-    while (inner := inner_function(fun)) is not MISSING:
-        fun = inner
+    *_, fun = functions_in(fun)
     if not isinstance(fun, FunctionType):
         fun = inner_function(attribute(fun, "__call__"))
     return fun if isinstance(fun, FunctionType) else None

@@ -317,6 +317,13 @@ def defaults(f: FunctionType) -> dict[str, Any]:
     return {**dict(zip(names[len(names) - len(values) :], values, strict=True)), **(f.__kwdefaults__ or {})}
 
 
+def functions_in(fun: Any) -> Iterator[Any]:
+    """`fun`, and the functions that it wraps, see `inner_function`."""
+    while fun is not MISSING:
+        yield fun
+        fun = inner_function(fun)
+
+
 def inner_function(x: Any) -> Any:
     """The function in a method, a partial, a weak reference, a jitted function, or a wrapper with ``__wrapped__``."""
     if isinstance(x, weakref.ref):  # as of the bodies of `fori_loop`
@@ -385,9 +392,9 @@ class Reader:
         unbound = {name: ((*path, ("default", name)), value) for name, value in mutable.items()}
         self._code(x, x.__code__, path, {**unbound, **known}, depth)
 
-    def _closure(self, x: Any, path: Path, depth: int) -> None:
+    def _closure(self, x: FunctionType, path: Path, depth: int) -> None:
         """Reads of the functions that a function of a library calls by its closure, as those of loops do."""
-        for name in x.__code__.co_freevars if isinstance(x, FunctionType) else ():
+        for name in x.__code__.co_freevars:
             value = _cell(x, name)
             if isinstance(value, FunctionType | MethodType | functools.partial | weakref.ref):
                 self._function(value, (*path, ("cell", name)), {}, depth + 1)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, NoneType
 from typing import Any, NamedTuple
 
-from ..._base import config, pytree
+from ..._base import config, monitoring, pytree
 from ..._base.errors import CheckError
 from ..._base.pytree import treedef_children
 from ..._base.source import user_location
@@ -249,12 +249,9 @@ def _is_made_anew(now: Any, before: Any) -> bool:
         return now.__code__ is before.__code__ and now.__qualname__ == before.__qualname__
     # There is one object of each class, and of each member of an enumeration.
     is_single = isinstance(now, type | enum.Enum)
-    return type(now) is type(before) and _compares_by_identity(type(now)) and not is_single
-
-
-def _compares_by_identity(kind: Any) -> bool:
     # Classes without an `__eq__` of their own: two objects are never one key.
-    return kind.__eq__ is object.__eq__
+    has_identity: bool = type(now).__eq__ is object.__eq__  # type: ignore[comparison-overlap]
+    return type(now) is type(before) and has_identity and not is_single
 
 
 def ordinal(number: int) -> str:
@@ -299,7 +296,7 @@ def total(costs: Iterable[Cost]) -> list[float]:
 def check_limit(
     fun: Callable[..., Any], label: Label, limit: int, key: Key, known: Sequence[Key], account: Any
 ) -> None:
-    """Raises `CheckError` if a function that may be traced `limit` times is traced once more.
+    """Raises `CheckError`: a function that may be traced `limit` times would be traced once more.
 
     Args:
       fun, label: the user's function, and the names of its parameters by position.
@@ -308,13 +305,9 @@ def check_limit(
       known: those of the earlier traces.
       account: the times of the function.
     """
-    if len(known) < limit:
-        return
     # Keys of traces have the mapped axes, which `_parts` does not know, and another fingerprint.
     keys = [(*one[:2], _called(one[2]), *one[4:]) for one in (*known, key)]
     changes = differences(fun, label, keys)
-    from ..._base import monitoring
-
     seconds = [account.seconds.get(event, 0.0) for event in (monitoring.TRACE, monitoring.LOWER, monitoring.COMPILE)]
     text = "; ".join(map(str, changes)) or "its kind of arguments differs from all earlier ones"
     raise CheckError(

@@ -324,7 +324,7 @@ class JitFunction:
             return cached
         name = arguments.fun_name(self.fun)
         if settings.no_tracing or settings.explain_cache_misses:
-            check_miss(name, key, self._store.traces, self.parameters.label)
+            check_miss(self.fun, key, self._store.traces, self.parameters.label)
         if self._options.max_traces is not None:
             self._check_limit(key)
         traced = self._trace_anew(call, name, refs)
@@ -384,7 +384,9 @@ class JitFunction:
         """Raises `CheckError` if one more trace is more than `max_traces` allows."""
         known, limit = list(self._store.traces), self._options.max_traces
         if not retracing.get() and limit is not None and len(known) >= limit:
-            _checks().check_limit(self, limit, key, known)
+            from ..checks.recompiles import check_limit  # few functions have a limit, and fewer reach it
+
+            check_limit(self.fun, self.parameters.label, limit, key, known, self._store.account)
 
     def _check_call(self, entry: Entry, call: BoundCall) -> None:
         """The checks of calls 2, 3, 4, 8, 16, … of a program."""
@@ -555,7 +557,9 @@ class JitFunction:
         >>> [(row.types, row.calls) for row in f.explain().rows]
         [('a: i32[] (a Python int)', 2), ('a: f32[] (a Python float)', 1)]
         """
-        return _checks().explain(self)
+        from ..checks.explanation import explanation  # asked for by people, not by programs
+
+        return explanation(self.fun, self.parameters.label, self._store.history)
 
     def clear_cache(self) -> None:
         """Forgets what was traced and compiled for this function."""

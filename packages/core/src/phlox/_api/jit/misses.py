@@ -7,30 +7,30 @@ from typing import Any
 
 from ..._base import config, monitoring, pytree, source
 from ..._base.errors import RefusedError
+from .arguments import fun_name, leaf_names
 
 Key = tuple[Any, ...]
 Label = Callable[[int], str | int]
 
 
-def check_miss(name: str, key: Key, known: Iterable[Key], label: Label) -> None:
-    """Reports a cache miss as the flags ask for; called before the function `name` is traced.
+def check_miss(fun: Callable[..., Any], key: Key, known: Iterable[Key], label: Label) -> None:
+    """Reports a cache miss as the flags ask for; called before the function `fun` is traced.
 
     Keys are (treedef of the arguments, static arguments, settings, axes in scope, *types), and `known` has those in
     the cache. `label` returns the name of the argument at a position. Raises `RefusedError` under `no_tracing`.
     """
-    settings = config.current()
+    settings, name, why = config.current(), fun_name(fun), _why(fun, key, list(known), label)
     if settings.no_tracing:
         raise RefusedError(
-            f"re-tracing function {name} for `jit`, but the flag no_tracing is set: {_why(key, list(known), label)}",
-            function=name,
+            f"re-tracing function {name} for `jit`, but the flag no_tracing is set: {why}", function=name
         )
     if settings.explain_cache_misses:
         where = source.user_location(2)
         at = f" at {where}" if where is not None else ""
-        monitoring.warn("Tracing %s%s, because %s", name, at, _why(key, list(known), label))
+        monitoring.warn("Tracing %s%s, because %s", name, at, why)
 
 
-def _why(key: Key, known: list[Key], label: Label) -> str:
+def _why(fun: Callable[..., Any], key: Key, known: list[Key], label: Label) -> str:
     """How `key` differs from the most similar known key."""
     if not known:
         return "it has not been traced before"
@@ -50,26 +50,17 @@ def _why(key: Key, known: list[Key], label: Label) -> str:
     if key[3] != closest[3]:
         parts.append(f"different mapped axes: now {key[3]} and before {closest[3]}")
     if key[0] == closest[0]:
-        leaves = zip(_leaf_names(key, label), key[4:], closest[4:], strict=True)
+        leaves = zip(_leaf_names(fun, key), key[4:], closest[4:], strict=True)
         types = [f"at {leaf}, {_change(now, then)}" for leaf, now, then in leaves if now is not then]
         if types:
             parts.append(f"different input types: {', '.join(types)}")
     return "; ".join(parts)
 
 
-def _leaf_names(key: Key, label: Label) -> list[str]:
+def _leaf_names(fun: Callable[..., Any], key: Key) -> list[str]:
     """Paths of the leaves of the arguments that are not static."""
-    tree = key[0]
-    args, kwargs = pytree.placeholders(tree)
-    # Positions of `label` count static arguments, those of the tree do not.
-    static = {parameter for parameter, _, _ in key[1]}
-    dynamic = [i for i in range(len(args) + len(static)) if i not in static]
-    names = []
-    for i, x in [*zip(dynamic, args, strict=False), *sorted(kwargs.items())]:
-        head = label(i) if isinstance(i, int) else i
-        head = f"args[{head}]" if isinstance(head, int) else head
-        names += [head + pytree.keystr(path) for path in pytree.named_paths(pytree.tree_structure(x), x)]
-    return names
+    args, kwargs = pytree.placeholders(key[0])
+    return leaf_names(fun, args, kwargs, {parameter for parameter, _, _ in key[1]})
 
 
 def _distance(key: Key, other: Key) -> tuple[int, int]:

@@ -27,13 +27,7 @@ class Answer:
       data: figures of the answer, by name.
     """
 
-    def __init__(
-        self,
-        text: str,
-        step: Step | None = None,
-        details: Sequence[str] = (),
-        **data: Any,
-    ):
+    def __init__(self, text: str, step: Step | None = None, details: Sequence[str] = (), **data: Any):
         self.step = step
         self.where: Location | None = None if step is None else step.where
         self.line = None if self.where is None else f"{self.where.file}:{self.where.line}"
@@ -62,13 +56,8 @@ class Table:
 
     def __str__(self) -> str:
         shown = self.rows[:SCREEN]
-        widths = [max(map(len, column)) for column in zip(self.head, *shown, strict=True)]
-        lines = [
-            "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in (self.head, *shown)
-        ]
         rest = len(self.rows) - len(shown)
-        return "\n".join([self.title, *lines, *([f"… and {rest} more"] if rest else [])])
+        return "\n".join([self.title, *aligned([self.head, *shown]), *([f"… and {rest} more"] if rest else [])])
 
     __repr__ = __str__
 
@@ -80,15 +69,19 @@ class Table:
         return f"<b>{html.escape(self.title)}</b><table>{row(self.head, 'th')}{body}</table>"
 
 
+def aligned(rows: Sequence[Sequence[str]], numbers: range = range(0)) -> list[str]:
+    """A line for each row, with the cells of a column below each other; those of `numbers` end at one place."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    adjust = [str.rjust if i in numbers else str.ljust for i in range(len(widths))]
+    return ["  ".join(map(lambda f, cell, width: f(cell, width), adjust, row, widths)).rstrip() for row in rows]
+
+
 def first_line(where: Location | None) -> str:
     """A location with its source line: ``train.py:12 (loss): p = jnp.log(x)``. Files below the current folder are
     shown relative to it."""
     if where is None:
         return "an unknown line"
-    text = where.text()
-    place = str(where)
-    here = os.getcwd() + os.sep
-    place = place.removeprefix(here)
+    text, place = where.text(), str(where).removeprefix(os.getcwd() + os.sep)
     return f"{place}: {text}" if text else place
 
 
@@ -144,9 +137,6 @@ def share_text(count: int, size: int) -> str:
 
 def operand_lines(step: Step, name_of: Any) -> list[str]:
     """The operands of a step with their ranges, one line each."""
-    return [
-        f"operand {name_of(x) or ('' if x.step is not None else 'the number')}: {type_text(x)} {range_text(x)}".replace(
-            " :", ":"
-        )
-        for x in step.operands[:6]
-    ]
+    names = (name_of(x) or ("" if x.step is not None else "the number") for x in step.operands[:6])
+    parts = zip(names, step.operands, strict=False)
+    return [f"{f'operand {name}'.rstrip()}: {type_text(x)} {range_text(x)}" for name, x in parts]
