@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import cmd
-import linecache
 from typing import Any
 
 import numpy as np
 
 from .. import numpy as jnp
+from .._api.debug.prompt import Prompt
 from .._api.recording.answers import first_line, number_text, range_text, type_text
-from .._api.recording.record import Recording
+from .._api.recording.record import Recording, turn_section
 from .._api.recording.why_nan import why_nan
 from .._trace.steps import Section, Step, Value, bodies
 
 _WIDTH = 50
 
 
-class Debugger(cmd.Cmd):
+class Debugger(Prompt):
     """The prompt of a recording.
 
     ``up`` leaves the turn of a loop, ``down`` enters one. A line that is no command is evaluated as a Python expression
     of the variables.
     """
 
-    prompt = "(phlox) "
-
     def __init__(self, recording: Recording, stdin: Any = None, stdout: Any = None):
-        super().__init__(stdin=stdin, stdout=stdout)
-        self.use_rawinput = stdin is None
+        super().__init__(stdin, stdout)
         self.recording = recording
         self.answer = why_nan(recording, None)
         #: (section, index of its current step), from the program to the innermost opened turn
@@ -63,10 +59,6 @@ class Debugger(cmd.Cmd):
         """The number of the current step in its section."""
         return self.stack[-1][1]
 
-    def write(self, text: str) -> None:
-        """Prints a text and a newline."""
-        self.stdout.write(text + "\n")
-
     def preloop(self) -> None:
         self.write(str(self.answer))
         self.write("forward, backward, print, plot, up, down, why, list, locals, continue, quit; help explains them")
@@ -87,10 +79,7 @@ class Debugger(cmd.Cmd):
         """The arrays that are known at the current step, by the user's names, from the outermost section inwards."""
         known: dict[str, Any] = {"np": np, "jnp": jnp}
         for section, index in self.stack:
-            known.update((x.label, x.array) for x in section.inputs if x.label is not None)
-            names = self.recording.names_in(section)
-            for step in section.steps[: index + 1]:
-                known.update((names[id(x)], x.array) for x in step.results if id(x) in names)
+            known |= self.recording.values_in(section, index)
         if self.index >= 0 and self.section.steps[self.index].results:
             known["it"] = self.section.steps[self.index].results[0].array
         return known
@@ -109,15 +98,6 @@ class Debugger(cmd.Cmd):
         except Exception as error:
             self.write(f"{type(error).__name__}: {error}")
             return False
-
-    def emptyline(self) -> bool:
-        return False
-
-    def default(self, line: str) -> bool | None:  # type: ignore[override]
-        if line == "EOF":
-            return True
-        self.do_print(line)
-        return None
 
     def _move(self, count: int) -> None:
         section, index = self.stack[-1]
@@ -144,12 +124,12 @@ class Debugger(cmd.Cmd):
         if step is None or not step.is_loop:
             self.write("this step is no loop")
             return
-        for number, each in enumerate(bodies(step)):
-            if number == int(turn or 0):
-                self.stack.append((each.section(), -1))
-                self.show()
-                return
-        self.write("the loop has fewer turns")
+        section = turn_section(step, int(turn or 0))
+        if section is None:
+            self.write("the loop has fewer turns")
+            return
+        self.stack.append((section, -1))
+        self.show()
 
     def do_print(self, expression: str) -> None:
         """print EXPRESSION (p): the value of an expression of the variables; ``it`` is the result of the step."""
@@ -171,12 +151,8 @@ class Debugger(cmd.Cmd):
     def do_list(self, _: str) -> None:
         """list (l): the source around the current line."""
         where = self.section.steps[self.index].where if self.index >= 0 else None
-        if where is None:
-            return
-        for line in range(max(1, where.line - 5), where.line + 6):
-            text = linecache.getline(where.file, line)
-            if text:
-                self.write(f"{line:4} {'->' if line == where.line else '  '} {text.rstrip()}")
+        if where is not None:
+            self.write_source(where.file, where.line)
 
     def do_why(self, _: str) -> None:
         """why: where the nan comes from."""

@@ -6,7 +6,6 @@ opens a prompt when the program reaches it.
 
 from __future__ import annotations
 
-import cmd
 import linecache
 import pprint
 import sys
@@ -23,6 +22,7 @@ from ..._ops.host import callbacks as ops
 from ..._trace.trace import typeof
 from ..jit.programs import ShapeDtypeStruct
 from .callbacks import pure_callback, split_leaves
+from .prompt import Prompt
 
 # Callbacks run on XLA's threads, and two prompts on one terminal would mix.
 _one_at_a_time = threading.Lock()
@@ -38,20 +38,13 @@ class Frame(NamedTuple):
     globals: dict[str, Any]
 
 
-class Debugger(cmd.Cmd):
-    """The prompt. A line that is no command is evaluated as a Python expression with the variables of the frame."""
-
-    prompt = "(phlox) "
+class Debugger(Prompt):
+    """The prompt, whose expressions have the variables of the frame."""
 
     def __init__(self, frames: list[Frame], stdin: Any = None, stdout: Any = None):
-        super().__init__(stdin=stdin or sys.stdin, stdout=stdout or sys.stdout)
-        # `cmd` reads files line by line only without the input function of the terminal.
-        self.use_rawinput = stdin is None
+        super().__init__(stdin, stdout)
         self.frames = frames
         self.at = 0
-
-    def write(self, text: str) -> None:
-        self.stdout.write(text + "\n")
 
     def where(self, i: int) -> str:
         frame = self.frames[i]
@@ -69,16 +62,6 @@ class Debugger(cmd.Cmd):
 
     def preloop(self) -> None:
         self.write(self.where(self.at))
-
-    def emptyline(self) -> bool:
-        return False
-
-    def default(self, line: str) -> bool | None:  # type: ignore[override]
-        if line == "EOF":
-            return True
-        # What is no command is an expression, as in pdb.
-        self.do_p(line)
-        return None
 
     def do_p(self, expression: str) -> None:
         """p EXPRESSION: prints its value."""
@@ -99,11 +82,7 @@ class Debugger(cmd.Cmd):
 
     def do_list(self, _: str) -> None:
         """list (l): the source around the current line."""
-        frame = self.frames[self.at]
-        for line in range(max(1, frame.line - 5), frame.line + 6):
-            text = linecache.getline(frame.file, line)
-            if text:
-                self.write(f"{line:4} {'->' if line == frame.line else '  '} {text.rstrip()}")
+        self.write_source(self.frames[self.at].file, self.frames[self.at].line)
 
     def do_locals(self, _: str) -> None:
         """locals: the variables of this function."""

@@ -406,14 +406,7 @@ class Compiled(Stage):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = _checked_leaves(self._call, "this compiled function", args, kwargs)
-        for x in leaves:
-            if isinstance(x, Tracer):
-                raise UnexpectedTracerError(
-                    f"Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
-                    f"Detected argument of type {type(x)}: a traced {x.aval.short}",
-                    instead="the jitted function itself, inside of grad, vmap and jit",
-                    aval=x.aval,
-                )
+        refuse_tracers(leaves, "a particular signature")
         leaves = self._placed(leaves)
         try:
             return self._entry.run(leaves)
@@ -507,6 +500,18 @@ class Compiled(Stage):
         """Layout and sharding of each result, as a tree."""
         layouts = self._program.executable.get_output_layouts()
         return self.out_tree.unflatten(_formats(layouts, self._program.out_shardings)[: self.out_tree.num_leaves])
+
+
+def refuse_tracers(leaves: Sequence[Any], compiled_for: str) -> None:
+    """Raises `UnexpectedTracerError` if there are tracers among the arguments of a compiled program."""
+    for x in leaves:
+        if isinstance(x, Tracer):
+            raise UnexpectedTracerError(
+                f"Cannot apply JAX transformations to a function lowered and compiled for {compiled_for}. Detected "
+                f"argument of type {type(x)}: a traced {x.aval.short}",
+                instead="the jitted function itself, inside of grad, vmap and jit",
+                aval=x.aval,
+            )
 
 
 def _formats(layouts: Sequence[Any], shardings: Sequence[Any]) -> list[Format]:

@@ -127,12 +127,14 @@ class Recording:
 
         A variable that was assigned several times has its latest value.
         """
-        known = {x.label: x.array for x in self.section.inputs if x.label is not None}
-        for step in self.steps[: self.index + 1]:
-            for value in step.results:
-                name = self.name_of(value)
-                if name is not None:
-                    known[name] = value.array
+        return self.values_in(self.section, self.index)
+
+    def values_in(self, section: Section, index: int) -> dict[str, Any]:
+        """As `values`, at the step of this number of a section."""
+        known = {x.label: x.array for x in section.inputs if x.label is not None}
+        names = self.names_in(section)
+        for step in section.steps[: index + 1]:
+            known.update((names[id(x)], x.array) for x in step.results if id(x) in names)
         return known
 
     def open(self, turn: int, index: int | None = None) -> Section:
@@ -151,10 +153,10 @@ class Recording:
         step = self.step if index is None else self.steps[index]
         if step is None or not step.is_loop:
             raise OptionError("this step is no loop", instead="the number of a step that is a scan or while_loop")
-        for number, one in enumerate(bodies(step)):
-            if number == turn:
-                return one.section()
-        raise OptionError(f"the loop has no turn {turn}", instead="a number below that of its turns")
+        section = turn_section(step, turn)
+        if section is None:
+            raise OptionError(f"the loop has no turn {turn}", instead="a number below that of its turns")
+        return section
 
     # -- questions
 
@@ -261,16 +263,8 @@ class Recording:
             mark = ">" if step.index == self.index else ""
             for value in step.results[:3]:
                 name = self.name_of(value) or ""
-                rows.append(
-                    (
-                        f"{mark}{step.index}",
-                        first_line(step.where),
-                        name,
-                        step.name,
-                        type_text(value),
-                        range_text(value),
-                    )
-                )
+                place = f"{mark}{step.index}", first_line(step.where)
+                rows.append((*place, name, step.name, type_text(value), range_text(value)))
         title = f"recording of {self.name}: {len(self.steps)} steps"
         return Table(title, ("step", "line", "variable", "operation", "type", "values"), rows)
 
@@ -326,6 +320,11 @@ def record(fun: Callable[..., Any]) -> Callable[..., Recording]:
         return Recording(traced.jaxpr, [*consts, *inputs], result, arguments.fun_name(fun), call)
 
     return recorded
+
+
+def turn_section(step: Step, turn: int) -> Section | None:
+    """The evaluated steps of one turn of a loop; None if there are fewer turns."""
+    return next((one.section() for number, one in enumerate(bodies(step)) if number == turn), None)
 
 
 def _leaves(traced: Any, jitted: Any, args: Any, kwargs: Any) -> list[Any]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._base import config, pytree
-from ..._base.errors import ShapeError, UnexpectedTracerError
+from ..._base.errors import ShapeError
 from ..._base.pytree import flatten
 from ..._base.wrapping import COMPILED, wraps
 from ..._ir.avals import ShapedArray, typeof_value
 from ..._ir.primitive import tracing
-from ..._trace.trace import Tracer, not_an_array
+from ..._trace.trace import not_an_array
 from ..._xla.array import ArrayImpl
 from ..jit import stages
 from ..jit.arguments import fun_name
@@ -191,15 +191,9 @@ class _Compiled(stages.Compiled):
         leaves, tree = flatten((args, kwargs))
         what = "Function compiled with input pytree does not match the input pytree it was called with"
         pytree.check_same(self.in_tree, tree, what)
+        stages.refuse_tracers(leaves, "a bucket of sizes")
         avals = []
         for x in leaves:
-            if isinstance(x, Tracer):
-                raise UnexpectedTracerError(
-                    f"Cannot apply JAX transformations to a function lowered and compiled for a bucket of sizes. "
-                    f"Detected argument of type {type(x)}: a traced {x.aval.short}",
-                    instead="the jitted function itself, inside of grad, vmap and jit",
-                    aval=x.aval,
-                )
             aval = typeof_value(x)
             if aval is None:
                 raise not_an_array(x, "an argument")
