@@ -127,7 +127,6 @@ class ProfileSession:
         #: XLA's session; it also writes what it has recorded
         self._native: Any = None
         self._content: bytes | None = None
-        self._is_running = False
 
     def start(self) -> ProfileSession:
         """Begins to record, and returns the session.
@@ -146,7 +145,7 @@ class ProfileSession:
             profiler.clear_metadata()
             profiler.set_metadata("platform_version", profiling.start_clients())
             self._native, self._content = profiler.ProfilerSession(self.profiler_options), None
-            self._is_running, _session = True, self
+            _session = self
             monitoring.annotation = TraceAnnotation
         return self
 
@@ -158,9 +157,9 @@ class ProfileSession:
         """
         global _session
         with _lock:
-            if not self._is_running:
+            if not self.is_running:
                 raise RefusedError("profiler: no profile started", instead="start_trace(folder) before it")
-            self._is_running, _session = False, None
+            _session = None
             monitoring.annotation = None
             self._content = self._native.stop()
             profiler.clear_metadata()
@@ -189,7 +188,7 @@ class ProfileSession:
     @property
     def is_running(self) -> bool:
         """Whether the session records now."""
-        return self._is_running
+        return _session is self
 
     @property
     def profile_data(self) -> ProfileData | None:
@@ -416,8 +415,7 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
 
     >>> end = register_subprocess(worker.pid, 9013)  # doctest: +SKIP
     """
-    end: Callable[[], None] = profiler.register_subprocess(pid, port)
-    return end
+    return profiler.register_subprocess(pid, port)
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:

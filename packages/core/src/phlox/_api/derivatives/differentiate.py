@@ -44,12 +44,6 @@ def _in_jvp_scope(flat: FlatFunction) -> Callable[..., list[Any]]:
     return run
 
 
-def _check_args(
-    function: str, fun: Callable[..., Any], args: Sequence[Any], leaves: Sequence[Any]
-) -> list[ShapedArray]:
-    return arguments.check_arrays(function, fun, args, {}, leaves)
-
-
 class _Wording(NamedTuple):
     """Words for error messages about tangents or cotangents that users pass.
 
@@ -166,7 +160,7 @@ def jvp(
         from .references import jvp_of_refs  # here, as below: few programs differentiate with respect to references
 
         return jvp_of_refs(jvp, fun, primals, tangents, has_aux)
-    avals = _check_args("jvp", fun, primals, leaves)
+    avals = arguments.check_arrays("jvp", fun, primals, {}, leaves)
     names = arguments.leaf_names(fun, primals, {})
     checked = [_as_tangent(t, a, name, _OF_JVP) for t, a, name in zip(tangent_leaves, avals, names, strict=True)]
     flat = FlatFunction(fun, in_tree, has_aux)
@@ -269,7 +263,7 @@ def _linearize(
 ) -> tuple[list[Any], Any, _Signature, Jaxpr, list[Any]]:
     """(flat result, aux, signature, Jaxpr of the tangents, residuals); `function` is the name for error messages."""
     arguments.check_callable(function, fun)
-    avals = _check_args(function, fun, primals, leaves)
+    avals = arguments.check_arrays(function, fun, primals, {}, leaves)
     flat = FlatFunction(fun, in_tree, has_aux)
     # Integers have no tangents, so nothing is linearized with respect to them.
     varying = [dtypes.is_inexact(a.dtype) for a in avals]
@@ -486,15 +480,11 @@ class _LoggingPullback(Pullback):
         return results
 
 
-def _flatten_pullback(p: Pullback) -> tuple[Any, Any]:
-    return (p.args_res, p.opaque_residuals), (p.signature, p.jaxpr, p.argument_indices)
-
-
-def _unflatten_pullback(fixed: Any, children: Any) -> Pullback:
-    return Pullback(*fixed, *children)
-
-
-pytree.register_pytree_node(Pullback, _flatten_pullback, _unflatten_pullback)
+pytree.register_pytree_node(
+    Pullback,
+    lambda p: ((p.args_res, p.opaque_residuals), (p.signature, p.jaxpr, p.argument_indices)),
+    lambda fixed, children: Pullback(*fixed, *children),
+)
 
 
 def pull_back(

@@ -70,18 +70,15 @@ def _names(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any]) -> li
     ]
 
 
-def _check_inputs(
-    function: str,
-    fun: Callable[..., Any],
-    names: Callable[[], Sequence[str]],
-    chosen: Any,
-    holomorphic: bool,
-    allow_int: bool,
-) -> None:
-    """Raises for an argument that is no array, and for one of a dtype that cannot be differentiated.
+def _choose_checked(
+    function: str, fun: Callable[..., Any], argnums: Argnums, args: Any, kwargs: Any, holomorphic: bool, allow_int: bool
+) -> tuple[Any, list[Any]]:
+    """As `_choose`. Raises for an argument that is no array, and for one of a dtype that cannot be differentiated."""
+    partial, chosen = _choose(fun, argnums, args, kwargs)
 
-    `names` is called only for error messages.
-    """
+    def names() -> list[str]:
+        return _names(fun, argnums, args)
+
     for i, x in enumerate(pytree.tree_leaves(chosen)):
         aval = typeof_value(x)
         if isinstance(x, Ref):
@@ -118,6 +115,7 @@ def _check_inputs(
                 argument=names()[i],
                 aval=aval,
             )
+    return partial, chosen
 
 
 def _check_output(function: str, fun: Any, avals: Sequence[Any], holomorphic: bool) -> None:
@@ -181,8 +179,7 @@ def _value_and_grad(
     # The frames of phlox are removed from errors here, at the outermost call.
     @user_call
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        partial, chosen = _choose(fun, argnums, args, kwargs)
-        _check_inputs(function, fun, lambda: _names(fun, argnums, args), chosen, holomorphic, allow_int)
+        partial, chosen = _choose_checked(function, fun, argnums, args, kwargs, holomorphic, allow_int)
         out, pullback, aux = pull_back(partial, chosen, has_aux, function)
         if pullback.out_tree.num_nodes != 1 or len(out) != 1 or pullback.out_avals[0].shape:
             got, instead = _not_scalar(pullback, has_aux)
@@ -376,8 +373,7 @@ def _jacfwd(
     @wraps(fun)
     @user_call
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        partial, chosen = _choose(fun, argnums, args, kwargs)
-        _check_inputs(function, fun, lambda: _names(fun, argnums, args), chosen, holomorphic, False)
+        partial, chosen = _choose_checked(function, fun, argnums, args, kwargs, holomorphic, False)
         leaves, tree = flatten(tuple(chosen))
         arguments.check_arrays(function, partial, chosen, {}, leaves)
         aux = Aux(None)
@@ -446,8 +442,7 @@ def _jacrev(
     @wraps(fun)
     @user_call
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        partial, chosen = _choose(fun, argnums, args, kwargs)
-        _check_inputs(function, fun, lambda: _names(fun, argnums, args), chosen, holomorphic, allow_int)
+        partial, chosen = _choose_checked(function, fun, argnums, args, kwargs, holomorphic, allow_int)
         leaves, pullback, aux = pull_back(partial, chosen, has_aux, function)
         tree = pullback.out_tree
         if tree == tree_structure(None):

@@ -385,35 +385,49 @@ def _export(
     # Before tracing, in which lengths of two scopes are only said to be different.
     scope_of([x for x in flatten((args, kwargs))[0] if isinstance(x, ShapeDtypeStruct)])
     traced = fun_jit.trace(*args, **kwargs) if trace is None else trace(*args, **kwargs)
-    shardings = shardings_of(traced)
-    if shardings.devices > 1 or scope_of(traced.jaxpr.in_avals) is not None:
-        return _export_polymorphic(traced, shardings, platforms, checks, is_padded or trace is not None)
-    program, used = prune(_with_constants(traced.jaxpr))
-    _check_effects(traced.fun_name, program.effects)
-    used_indices = tuple(i for i, u in enumerate(used) if u)
-    invars = [program.invars[i] for i in used_indices]
-    program = program.replace(invars=invars)
-    texts = {platform: _text(program, traced.fun_name, platform) for platform in platforms}
-    # The text tells which foreign functions are called, also in inner programs.
-    for text in dict.fromkeys(texts.values()):
-        _check_targets(traced.fun_name, text, checks)
-    in_avals = tuple(v.aval for v in traced.jaxpr.jaxpr.invars)
-    out_avals = tuple(v.aval for v in traced.jaxpr.jaxpr.outvars)
-    return Exported(
-        traced.fun_name,
+    shardings, closed, name = shardings_of(traced), traced.jaxpr, traced.fun_name
+    abstract, scope = shardings.without_devices(), scope_of(closed.in_avals)
+    exported = functools.partial(
+        Exported,
+        name,
         traced.in_tree,
-        in_avals,
+        tuple(closed.in_avals),
         traced.out_tree,
-        out_avals,
+        tuple(closed.out_avals),
         platforms,
         checks,
-        {platform: inspection.portable(text) for platform, text in texts.items()},
-        used_indices,
         # The trace is held for the derivative, which is traced only when it is asked for.
-        lambda exported: _export_vjp(traced, shardings, exported),
+        _get_vjp=lambda exported: _export_vjp(traced, shardings, exported),
+        nr_devices=shardings.devices,
+        _in_named_shardings=abstract.arguments,
+        _out_named_shardings=abstract.results,
+    )
+    # Of symbolic shapes, or over several devices.
+    if shardings.devices > 1 or scope is not None:
+        _check_effects(name, closed.effects)
+        # Rules of Python functions, and devices, cannot be written to a file.
+        portable = for_other_processes(closed.replace(jaxpr=prune(closed.jaxpr)[0]), name)
+        paths, is_padded = leaf_paths(traced.in_tree), is_padded or trace is not None
+        return exported(
+            programs={},
+            # All leaves are kept, as the symbolic lengths are read from them.
+            module_kept_var_idx=tuple(range(len(closed.in_avals))),
+            unordered_effects=tuple(closed.effects),
+            uses_global_constants=scope is not None,
+            polymorphic=PolymorphicProgram(name, portable, closed.in_avals, closed.out_avals, paths, is_padded),
+        )
+    program, used = prune(_with_constants(closed))
+    _check_effects(name, program.effects)
+    used_indices = tuple(i for i, u in enumerate(used) if u)
+    program = program.replace(invars=[program.invars[i] for i in used_indices])
+    texts = {platform: _text(program, name, platform) for platform in platforms}
+    # The text tells which foreign functions are called, also in inner programs.
+    for text in dict.fromkeys(texts.values()):
+        _check_targets(name, text, checks)
+    return exported(
+        programs={platform: inspection.portable(text) for platform, text in texts.items()},
+        module_kept_var_idx=used_indices,
         unordered_effects=tuple(program.effects),
-        _in_named_shardings=shardings.arguments,
-        _out_named_shardings=shardings.results,
     )
 
 
@@ -421,42 +435,6 @@ def _text(program: Jaxpr, name: str, platform: str) -> str:
     """The program for a platform, which this process may lack."""
     with config.scope(device_context=None):  # a mesh for new arrays says nothing about the program
         return lower(program, name, [v.aval for v in program.invars], platform=platform).text
-
-
-def _export_polymorphic(
-    traced: Traced,
-    shardings: Shardings,
-    platforms: tuple[str, ...],
-    checks: tuple[DisabledSafetyCheck, ...],
-    is_padded: bool,
-) -> Exported:
-    """An exported function of symbolic shapes, or over several devices."""
-    closed = traced.jaxpr
-    _check_effects(traced.fun_name, closed.effects)
-    # Rules of Python functions, and devices, cannot be written to a file.
-    program = for_other_processes(closed.replace(jaxpr=prune(closed.jaxpr)[0]), traced.fun_name)
-    arg_names, abstract = leaf_paths(traced.in_tree), shardings.without_devices()
-    return Exported(
-        traced.fun_name,
-        traced.in_tree,
-        tuple(closed.in_avals),
-        traced.out_tree,
-        tuple(closed.out_avals),
-        platforms,
-        checks,
-        {},
-        # All leaves are kept, as the symbolic lengths are read from them.
-        tuple(range(len(closed.in_avals))),
-        lambda exported: _export_vjp(traced, shardings, exported),
-        shardings.devices,
-        abstract.arguments,
-        abstract.results,
-        unordered_effects=tuple(closed.effects),
-        uses_global_constants=scope_of(closed.in_avals) is not None,
-        polymorphic=PolymorphicProgram(
-            traced.fun_name, program, closed.in_avals, closed.out_avals, arg_names, is_padded
-        ),
-    )
 
 
 def _export_vjp(traced: Traced, shardings: Shardings, exported: Exported) -> Exported:
