@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from .._manipulation.broadcasting import broadcast_to
 from .._manipulation.shapes import reshape
 from .ds import Slice, is_window, window
 from .plan import Plan, parse
-from .reading import layout_of, read
+from .reading import How, layout_of, read
 
 if TYPE_CHECKING:
     from .plan import Index
@@ -44,15 +44,6 @@ _SCATTERS = {
     "min": ops.scatter_min,
     "max": ops.scatter_max,
 }
-
-
-class How(NamedTuple):
-    """Options of an update: promises about the indices, and the mode for positions out of bounds."""
-
-    sorted: bool
-    unique: bool
-    mode: Any
-    wraps: bool
 
 
 _ENTRIES = """\
@@ -180,29 +171,14 @@ class AtIndex:
         >>> jnp.arange(3).at[jnp.array([1, 9])].get(mode="fill", fill_value=-1)
         Array([ 1, -1], dtype=int32)
         """
-        x, index = self.array, self.index
+        x, index, how = self.array, self.index, How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         if strategy != "auto":
             _check_strategy(strategy, index)
         if out_sharding is not None:
-            options: dict[str, Any] = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
-            options |= {"mode": mode, "fill_value": fill_value, "wrap_negative_indices": wrap_negative_indices}
+            options: dict[str, Any] = {"how": how, "fill_value": fill_value}
             combines = "sum" if hasattr(index, "dtype") else None
             return compute_with_sharding("at.get", _get, (x, index), out_sharding, combines, **options)
-        if is_window(index):
-            part = window(index, type_of(x).shape)
-            x, index = part.read(x), part.rest
-        # With a mode that says what happens out of bounds, an index there is no mistake.
-        checked = mode is None or GatherScatterMode.from_any(mode) is GatherScatterMode.PROMISE_IN_BOUNDS
-        plan, dynamic = parse(index, type_of(x).shape, wrap_negative_indices, READ if checked else None)
-        return read(
-            x,
-            *dynamic,
-            plan=plan,
-            mode=mode,
-            fill_value=fill_value,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-        )
+        return _get(x, index, how, fill_value)
 
     set = _update(
         "set",
@@ -297,21 +273,14 @@ class AtIndex:
         >>> jnp.array([1.0, 2.0]).at[jnp.array([1, 1])].apply(lambda x: x * 10)
         Array([  1., 200.], dtype=float32)
         """
+        how = How(indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         if not unique_indices and not is_window(self.index):
             access = WRITE if mode is None else None
             plan, dynamic = parse(self.index, type_of(self.array).shape, wrap_negative_indices, access)
             if "array" in plan.items:
-                return _apply(self.array, dynamic, func, plan, indices_are_sorted, mode)
+                return _apply(self.array, dynamic, func, plan, how)
         # No index can occur twice here, so `func` gets all elements at once and runs once.
-        changed = func(
-            self.get(
-                indices_are_sorted=indices_are_sorted,
-                unique_indices=unique_indices,
-                mode=mode,
-                wrap_negative_indices=wrap_negative_indices,
-            )
-        )
-        return self._write("set", changed, How(indices_are_sorted, unique_indices, mode, wrap_negative_indices))
+        return self._write("set", func(_get(self.array, self.index, how, None)), how)
 
     def _write(self, kind: str, values: Any, how: How) -> Any:
         if kind in ("divide", "power"):  # by an array of ones, multiplied by `values` at the (repeated) indices
@@ -334,18 +303,9 @@ class AtIndex:
         if isinstance(mask, Tracer) and mask.aval.dtype == dtypes.bool_ and kind == "set":
             return _set_where(x, mask, y)
         plan, dynamic = parse(self.index, type_of(x).shape, how.wraps, WRITE if how.mode is None else None)
-        # Integers and slices select one region, and each position of it once.
-        single = "array" not in plan.items and "mask" not in plan.items
-        return _scatter(
-            x,
-            dynamic,
-            y,
-            kind=kind,
-            plan=plan,
-            mode=GatherScatterMode.from_any(how.mode),
-            indices_are_sorted=single or how.sorted,
-            unique_indices=single or how.unique,
-        )
+        if "array" not in plan.items and "mask" not in plan.items:
+            how = How(True, True, how.mode)  # integers and slices select one region, and each position of it once
+        return _scatter(x, dynamic, y, kind=kind, plan=plan, how=how)
 
 
 def _warn_of_loss(kind: str, x: ShapedArray, y: ShapedArray) -> None:
@@ -386,11 +346,17 @@ def _check_strategy(strategy: str, index: Any) -> None:
             )
 
 
-def _get(x: Any, index: Any, **options: Any) -> Array:
-    return AtIndex(x, index).get(**options)
+def _get(x: Any, index: Any, how: How, fill_value: Any) -> Any:
+    if is_window(index):
+        part = window(index, type_of(x).shape)
+        x, index = part.read(x), part.rest
+    # With a mode that says what happens out of bounds, an index there is no mistake.
+    checked = how.mode is None or GatherScatterMode.from_any(how.mode) is GatherScatterMode.PROMISE_IN_BOUNDS
+    plan, dynamic = parse(index, type_of(x).shape, how.wraps, READ if checked else None)
+    return read(x, *dynamic, plan=plan, how=how, fill_value=fill_value)
 
 
-def _apply(x: Any, dynamic: list[Any], func: Any, plan: Plan, indices_are_sorted: bool, mode: Any) -> Any:
+def _apply(x: Any, dynamic: list[Any], func: Any, plan: Plan, how: How) -> Any:
     """``x.at[index].apply(func)``; repeated indices apply `func` repeatedly."""
     x = check_one("at.apply", x)
     aval = type_of(x)
@@ -401,9 +367,9 @@ def _apply(x: Any, dynamic: list[Any], func: Any, plan: Plan, indices_are_sorted
         broadcast_to(to_dtype(0, aval.dtype), layout.shape),
         func=program_of_element("at.apply", func, aval),
         dimension_numbers=ScatterDimensionNumbers(layout.window, layout.collapsed, layout.axes),
-        indices_are_sorted=indices_are_sorted,
+        indices_are_sorted=how.sorted,
         unique_indices=False,
-        mode=GatherScatterMode.from_any(mode),
+        mode=GatherScatterMode.from_any(how.mode),
     )
 
 
@@ -419,18 +385,8 @@ def _set_where(x: Any, mask: Any, y: Any) -> Any:
     return to_dtype(out, type_of(x).dtype, type_of(x).weak_type, warns=False)
 
 
-@functools.partial(jit, inline=True, static_argnames=("kind", "plan", "mode", "indices_are_sorted", "unique_indices"))
-def _scatter(
-    x: Any,
-    dynamic: list[Any],
-    y: Any,
-    *,
-    kind: str,
-    plan: Plan,
-    mode: GatherScatterMode,
-    indices_are_sorted: bool,
-    unique_indices: bool,
-) -> Any:
+@functools.partial(jit, inline=True, static_argnames=("kind", "plan", "how"))
+def _scatter(x: Any, dynamic: list[Any], y: Any, *, kind: str, plan: Plan, how: How) -> Any:
     aval, update = type_of(x), type_of(y)
     # Computed in the promoted dtype and converted back, as in JAX: two additions of 0.5 add 1 to an integer.
     dtype, _ = common_dtype(x, y)
@@ -444,16 +400,14 @@ def _scatter(
     full = tuple(1 if kind == "new" else next(lengths) for kind in layout.kinds)
     if update.shape != layout.shape:
         y = reshape(broadcast_to(y, full), layout.shape)
-    # Without updates no index can occur twice.
-    unique_indices = unique_indices or 0 in layout.shape
     numbers = ScatterDimensionNumbers(layout.window, layout.collapsed, layout.axes)
     out = _SCATTERS[kind](
         to_dtype(x, dtype),
         layout.indices,
         y,
         dimension_numbers=numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
+        indices_are_sorted=how.sorted,
+        unique_indices=how.unique or 0 in layout.shape,  # without updates no index can occur twice
+        mode=GatherScatterMode.from_any(how.mode),
     )
     return to_dtype(out, aval.dtype, aval.weak_type, warns=False)  # see `_warn_of_loss`

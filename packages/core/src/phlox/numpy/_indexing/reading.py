@@ -50,7 +50,7 @@ def getitem(x: Any, index: Any) -> Any:
             return getitem(part.read(x), part.rest)
         parsed = parse(index, shape, access=READ)
     plan, dynamic = parsed
-    out = read(x, *dynamic, plan=plan, mode=None, fill_value=None, indices_are_sorted=False, unique_indices=False)
+    out = read(x, *dynamic, plan=plan, how=_PLAIN)
     dtype = x.aval.dtype
     # Uses of a key are recorded through indexing: with strict checks also of raw keys, which are arrays of uint32.
     is_followed = type(dtype) is KeyDtype or (dtype is dtypes.uint32 and config.current().checks == "strict")
@@ -59,34 +59,34 @@ def getitem(x: Any, index: Any) -> Any:
     return out
 
 
-_STATIC = ("plan", "mode", "fill_value", "indices_are_sorted", "unique_indices")
+class How(NamedTuple):
+    """How an index is used: promises about its arrays, and the mode for positions out of bounds."""
+
+    sorted: bool = False
+    unique: bool = False
+    mode: Any = None
+    wraps: bool = True
 
 
-@functools.partial(jit, inline=True, static_argnames=_STATIC)
-def read(
-    x: Any,
-    *dynamic: Any,
-    plan: Plan,
-    mode: Any,
-    fill_value: Any,
-    indices_are_sorted: bool,
-    unique_indices: bool,
-) -> Any:
+_PLAIN = How()
+
+
+@functools.partial(jit, inline=True, static_argnames=("plan", "how", "fill_value"))
+def read(x: Any, *dynamic: Any, plan: Plan, how: How, fill_value: Any = None) -> Any:
     """The elements that a parsed index selects."""
-    if mode is None and plan.wraps and "array" not in plan.items and "mask" not in plan.items:
+    if how.mode is None and plan.wraps and "array" not in plan.items and "mask" not in plan.items:
         return read_basic(x, dynamic, plan.items)
     layout = layout_of(type_of(x).shape, plan, list(dynamic))
     if 0 in type_of(x).shape and 0 not in layout.shape:
         raise IndexingError(f"{type_of(x).short} has no elements, but the index asks for {layout.shape}")
-    how = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
     out = gather(
         x,
         layout.indices,
         dimension_numbers=GatherDimensionNumbers(layout.window, layout.collapsed, layout.axes),
         slice_sizes=layout.sizes,
-        unique_indices=unique_indices,
-        indices_are_sorted=indices_are_sorted,
-        mode=how,
+        unique_indices=how.unique,
+        indices_are_sorted=how.sorted,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS if how.mode is None else GatherScatterMode.from_any(how.mode),
         fill_value=fill_value,
     )
     return insert_new_axes(out, layout.kinds)
@@ -343,25 +343,14 @@ def take(
     """
     if mode is None:
         check_positions("take", a, indices, axis, FILL)
-    return _take(a, indices, axis, out, mode, unique_indices, indices_are_sorted, fill_value)
+    return _take(a, indices, axis, out, How(indices_are_sorted, unique_indices, mode), fill_value)
 
 
-@functools.partial(
-    jit, inline=True, static_argnames=("axis", "out", "mode", "unique_indices", "indices_are_sorted", "fill_value")
-)
-def _take(
-    a: Any,
-    indices: Any,
-    axis: int | None,
-    out: None,
-    mode: str | None,
-    unique_indices: bool,
-    indices_are_sorted: bool,
-    fill_value: Any,
-) -> Any:
+@functools.partial(jit, inline=True, static_argnames=("axis", "out", "how", "fill_value"))
+def _take(a: Any, indices: Any, axis: int | None, out: None, how: How, fill_value: Any) -> Any:
     a, indices = check("take", a, indices)
     refuse_out("take", out)
-    if mode == "raise":
+    if how.mode == "raise":
         raise UnsupportedError("take: mode='raise' is not supported", instead="mode='clip', 'wrap' or 'fill'")
     if type_of(indices).dtype == dtypes.bool_:
         indices = to_dtype(indices, dtypes.int32)
@@ -372,20 +361,13 @@ def _take(
         raise IndexingError(
             f"cannot do a non-empty jnp.take from an empty axis: axis {at} of {type_of(a).short}", index=indices
         )
+    mode = "fill" if how.mode is None else how.mode
     if mode == "wrap":
         indices, mode = indices % type_of(a).shape[at], "clip"
     elif mode == "clip":
         indices = maximum(indices, 0)  # as in NumPy, negative indices do not count from the end in this mode
     plan, dynamic = parse((slice(None),) * at + (indices,), type_of(a).shape)
-    return read(
-        a,
-        *dynamic,
-        plan=plan,
-        mode="fill" if mode is None else mode,
-        fill_value=fill_value,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-    )
+    return read(a, *dynamic, plan=plan, how=how._replace(mode=mode), fill_value=fill_value)
 
 
 def grid_index(function: str, arr: Any, indices: Any, axis: int) -> tuple[Any, ...]:
