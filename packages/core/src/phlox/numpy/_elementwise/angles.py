@@ -22,7 +22,7 @@ from .._manipulation.joining import concatenate
 from .._statistics.reductions import cumsum
 from .binary import arctan2, remainder
 from .choose import where
-from .define import define_unary, float32_repr
+from .define import define_unary
 from .unary import abs, imag, is_kind, real
 
 
@@ -87,14 +87,10 @@ def _alternating(whole: Formula) -> Formula:
     return half.equals(floor(half)).where(half.full(1.0), -1.0)
 
 
-degrees = define_unary(
-    "degrees", promoted_inexact, _scaled(180 / np.pi), "x, in radians, as degrees", "0.0", float32_repr("0.")
-)
-radians = define_unary(
-    "radians", promoted_inexact, _scaled(np.pi / 180), "x, in degrees, as radians", "0.0", float32_repr("0.")
-)
+degrees = define_unary("degrees", promoted_inexact, _scaled(180 / np.pi), "x, in radians, as degrees", "0.0", "0.")
+radians = define_unary("radians", promoted_inexact, _scaled(np.pi / 180), "x, in degrees, as radians", "0.0", "0.")
 rad2deg, deg2rad = jitted_alias(degrees, "rad2deg"), jitted_alias(radians, "deg2rad")
-sinc = define_unary("sinc", promoted_inexact, _sinc, "sin(pi x) / (pi x), which is 1 at 0", "0.0", float32_repr("1."))
+sinc = define_unary("sinc", promoted_inexact, _sinc, "sin(pi x) / (pi x), which is 1 at 0", "0.0", "1.")
 
 
 @functools.partial(jit, static_argnames="deg", inline=True)

@@ -19,7 +19,7 @@ from ..._ops.elementwise.families import literal
 from ..._trace.trace import Tracer
 from ...typing import Array, ArrayLike
 from .._manipulation.broadcasting import broadcast_arrays
-from .define import bool_repr, define_binary, float32_repr, int32_repr
+from .define import define_binary
 from .unary import as_bool, is_kind, number
 
 Apply = Callable[[Any, Any], Any]
@@ -47,17 +47,10 @@ def _on_bools(logical: Any, numeric: Any) -> Apply:
 
 
 add = define_binary(
-    "add",
-    promoted,
-    _on_bools(logic.or_, e.add),
-    "x + y",
-    "1, 2",
-    int32_repr("3"),
-    note="Of bools, the logical or.",
-    is_ufunc=True,
+    "add", promoted, _on_bools(logic.or_, e.add), "x + y", "1, 2", "3", note="Of bools, the logical or.", is_ufunc=True
 )
 subtract = define_binary(
-    "subtract", promoted, e.sub, "x - y", "3, 2", int32_repr("1"), raises="both operands are bools", is_ufunc=True
+    "subtract", promoted, e.sub, "x - y", "3, 2", "1", raises="both operands are bools", is_ufunc=True
 )
 multiply = define_binary(
     "multiply",
@@ -65,18 +58,18 @@ multiply = define_binary(
     _on_bools(logic.and_, e.mul),
     "x * y",
     "3, 2",
-    int32_repr("6"),
+    "6",
     note="Of bools, the logical and.",
     is_ufunc=True,
 )
-divide = define_binary("divide", promoted_inexact, e.div, "x / y", "3, 2", float32_repr("1.5"))
+divide = define_binary("divide", promoted_inexact, e.div, "x / y", "3, 2", "1.5")
 maximum = define_binary(
     "maximum",
     promoted,
     e.max_,
     "The larger of x and y",
     "3, 2",
-    int32_repr("3"),
+    "3",
     note="A nan in either operand gives nan.",
     is_ufunc=True,
 )
@@ -86,7 +79,7 @@ minimum = define_binary(
     e.min_,
     "The smaller of x and y",
     "3, 2",
-    int32_repr("2"),
+    "2",
     note="A nan in either operand gives nan.",
     is_ufunc=True,
 )
@@ -96,7 +89,7 @@ arctan2 = define_binary(
     trigonometry.atan2,
     "The angle of the point (y, x), in radians between -pi and pi",
     "0.0, 1.0",
-    float32_repr("0."),
+    "0.",
 )
 nextafter = define_binary(
     "nextafter",
@@ -104,7 +97,7 @@ nextafter = define_binary(
     e.nextafter,
     "The next representable number after x towards y",
     "0.0, 0.0",
-    float32_repr("0."),
+    "0.",
     raises=_COMPLEX,
 )
 
@@ -148,20 +141,12 @@ def _floor_divide(x: Any, y: Any) -> Any:
 
 
 _options: dict[str, Any] = {"dtype": _OF_NUMBERS, "raises": _COMPLEX}
-remainder = define_binary(
-    "remainder", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", int32_repr("2"), **_options
-)
+remainder = define_binary("remainder", _numbers, _modulo, "x modulo y, with the sign of y", "-1, 3", "2", **_options)
 fmod = define_binary(
-    "fmod", _numbers, _remainder, "The remainder of x / y, with the sign of x", "-1, 3", int32_repr("-1"), **_options
+    "fmod", _numbers, _remainder, "The remainder of x / y, with the sign of x", "-1, 3", "-1", **_options
 )
 floor_divide = define_binary(
-    "floor_divide",
-    _numbers,
-    _floor_divide,
-    "The largest whole number not above x / y",
-    "-7, 2",
-    int32_repr("-4"),
-    **_options,
+    "floor_divide", _numbers, _floor_divide, "The largest whole number not above x / y", "-7, 2", "-4", **_options
 )
 
 
@@ -206,40 +191,22 @@ def _length_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[An
 
 
 logaddexp = define_binary(
-    "logaddexp",
-    promoted_inexact,
-    _logaddexp,
-    "log(exp(x) + exp(y)) without overflow",
-    "-1e9, 0.0",
-    float32_repr("0."),
-    is_ufunc=True,
+    "logaddexp", promoted_inexact, _logaddexp, "log(exp(x) + exp(y)) without overflow", "-1e9, 0.0", "0.", is_ufunc=True
 )
 hypot = define_binary(
-    "hypot",
-    promoted_inexact,
-    _hypot,
-    "sqrt(x**2 + y**2) without overflow",
-    "3.0, 4.0",
-    float32_repr("5."),
-    raises=_COMPLEX,
+    "hypot", promoted_inexact, _hypot, "sqrt(x**2 + y**2) without overflow", "3.0, 4.0", "5.", raises=_COMPLEX
 )
 
 # --- logic ---------------------------------------------------------------------------------------------
 
 logical_and = define_binary(
-    "logical_and", _booleans, logic.and_, "Where x and y are not zero", "1, 2", bool_repr(True), is_ufunc=True
+    "logical_and", _booleans, logic.and_, "Where x and y are not zero", "1, 2", "True", is_ufunc=True
 )
 logical_or = define_binary(
-    "logical_or", _booleans, logic.or_, "Where x or y is not zero", "0, 2", bool_repr(True), is_ufunc=True
+    "logical_or", _booleans, logic.or_, "Where x or y is not zero", "0, 2", "True", is_ufunc=True
 )
 logical_xor = define_binary(
-    "logical_xor",
-    _booleans,
-    logic.xor,
-    "Where exactly one of x and y is not zero",
-    "0, 2",
-    bool_repr(True),
-    is_ufunc=True,
+    "logical_xor", _booleans, logic.xor, "Where exactly one of x and y is not zero", "0, 2", "True", is_ufunc=True
 )
 #: for docstrings: when bitwise functions raise `DtypeError`
 _NOT_WHOLE = "an operand is neither integer nor bool"
@@ -249,7 +216,7 @@ bitwise_and = define_binary(
     logic.and_,
     "The bits that are set in both x and y",
     "6, 3",
-    int32_repr("2"),
+    "2",
     raises=_NOT_WHOLE,
     is_ufunc=True,
 )
@@ -259,7 +226,7 @@ bitwise_or = define_binary(
     logic.or_,
     "The bits that are set in x or in y",
     "6, 3",
-    int32_repr("7"),
+    "7",
     raises=_NOT_WHOLE,
     is_ufunc=True,
 )
@@ -269,7 +236,7 @@ bitwise_xor = define_binary(
     logic.xor,
     "The bits that are set in exactly one of x and y",
     "6, 3",
-    int32_repr("5"),
+    "5",
     raises=_NOT_WHOLE,
     is_ufunc=True,
 )
@@ -286,7 +253,7 @@ left_shift = define_binary(
     logic.shift_left,
     "x with its bits shifted left by y positions, filled with zeros",
     "1, 3",
-    int32_repr("8"),
+    "8",
     **_options,
 )
 right_shift = define_binary(
@@ -295,7 +262,7 @@ right_shift = define_binary(
     _shift_right,
     "x with its bits shifted right by y positions",
     "8, 3",
-    int32_repr("1"),
+    "1",
     note="Copies of the sign bit come in at the top of signed integers, zeros at the top of unsigned ones.",
     **_options,
 )

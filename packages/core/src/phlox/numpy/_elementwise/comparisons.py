@@ -13,7 +13,7 @@ from ..._operands.integers import saturated, unheld
 from ..._operands.promotion import promoted, to_dtype
 from ..._ops.elementwise import arithmetic as e, logic
 from ..._ops.random import equality
-from .define import bool_repr, define_binary
+from .define import define_binary
 from .unary import is_kind
 
 Compare = Callable[[Any, Any], Any]
@@ -55,7 +55,7 @@ def _checked(function: str, x: Any, y: Any) -> list[Any]:
 
 
 def _comparison(name: str, compare: Compare, what: str, example: str, result: bool, note: str = "") -> Any:
-    return define_binary(name, _checked, _of_values(compare), what, example, bool_repr(result), note=note)
+    return define_binary(name, _checked, _of_values(compare), what, example, str(result), note=note)
 
 
 _ORDER = "Complex numbers are ordered by real part, then by imaginary part."

@@ -20,7 +20,7 @@ from ...typing import Array, ArrayLike
 from .._manipulation.broadcasting import broadcast_arrays
 from .binary import logaddexp
 from .choose import where
-from .define import AS_FLOAT, PROMOTED_AS_FLOAT, define_binary, define_unary, float32_repr
+from .define import AS_FLOAT, PROMOTED_AS_FLOAT, define_binary, define_unary
 from .unary import by_parts, imag, is_kind, isinf, isnan, signbit, trunc
 
 
@@ -64,31 +64,13 @@ def _logaddexp2(x: Any, y: Any) -> Any:
 #: arguments of `define_binary` for docstrings
 _options: dict[str, Any] = {"dtype": PROMOTED_AS_FLOAT, "raises": "an operand is complex"}
 copysign = define_binary(
-    "copysign",
-    _real_numbers,
-    _with_sign,
-    "The absolute value of x with the sign of y",
-    "2.0, -0.0",
-    float32_repr("-2."),
-    **_options,
+    "copysign", _real_numbers, _with_sign, "The absolute value of x with the sign of y", "2.0, -0.0", "-2.", **_options
 )
 heaviside = define_binary(
-    "heaviside",
-    _real_numbers,
-    _step,
-    "0 where x is negative, 1 where positive, else y",
-    "0.0, 0.5",
-    float32_repr("0.5"),
-    **_options,
+    "heaviside", _real_numbers, _step, "0 where x is negative, 1 where positive, else y", "0.0, 0.5", "0.5", **_options
 )
 logaddexp2 = define_binary(
-    "logaddexp2",
-    promoted_inexact,
-    _logaddexp2,
-    "log2(2**x + 2**y) without overflow",
-    "3.0, 3.0",
-    float32_repr("4."),
-    is_ufunc=True,
+    "logaddexp2", promoted_inexact, _logaddexp2, "log2(2**x + 2**y) without overflow", "3.0, 3.0", "4.", is_ufunc=True
 )
 spacing = define_unary(
     "spacing",
@@ -96,7 +78,8 @@ spacing = define_unary(
     _gap,
     "The distance from x to the next representable number away from 0",
     "1.0",
-    float32_repr("1.1920929e-07", weak=False),
+    "1.1920929e-07",
+    weak=False,
     dtype=AS_FLOAT,
     raises="`x` is complex",
 )

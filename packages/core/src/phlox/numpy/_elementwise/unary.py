@@ -18,7 +18,7 @@ from ..._ops.random.equality import not_equal
 from ..._ops.structure.shape import bitcast_convert_type, broadcast_in_dim
 from ..._transform.array_operations import zeros
 from ...typing import Array, ArrayLike
-from .define import REAL_PART, bool_repr, define_unary, float32_repr, int32_repr
+from .define import REAL_PART, define_unary
 
 if TYPE_CHECKING:
     from ..._api.jit.stages import Jitted
@@ -30,7 +30,7 @@ def inexact(
     name: str, apply: Callable[[Any], Any], what: str, example: str, result: str, weak: bool = True
 ) -> Jitted[[ArrayLike], Array]:
     """The jitted function ``name(x)`` of floats and complex numbers; integers and bools become floats."""
-    return define_unary(name, promoted_inexact, apply, what, example, float32_repr(result, weak))
+    return define_unary(name, promoted_inexact, apply, what, example, result, weak=weak)
 
 
 def by_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -111,42 +111,29 @@ def _real_absolute(x: Any) -> Any:
 
 
 abs = define_unary(
-    "abs", check, _absolute, "Absolute value; of complex numbers, a float", "-2.0", float32_repr("2."), dtype=REAL_PART
+    "abs", check, _absolute, "Absolute value; of complex numbers, a float", "-2.0", "2.", dtype=REAL_PART
 )
 fabs = inexact("fabs", _real_absolute, "Absolute value of real numbers", "-2", "2.")
-negative = define_unary("negative", check, e.neg, "-x", "3", int32_repr("-3"), is_ufunc=True)
-positive = define_unary("positive", check, lambda x: x, "+x", "3", int32_repr("3"))
-sign = define_unary("sign", check, e.sign, "-1, 0 or 1; of complex numbers, x / abs(x)", "-2.0", float32_repr("-1."))
+negative = define_unary("negative", check, e.neg, "-x", "3", "-3", is_ufunc=True)
+positive = define_unary("positive", check, lambda x: x, "+x", "3", "3")
+sign = define_unary("sign", check, e.sign, "-1, 0 or 1; of complex numbers, x / abs(x)", "-2.0", "-1.")
 square = define_unary(
-    "square",
-    check,
-    lambda x: e.square(number(x)),
-    "x * x",
-    "3.0",
-    float32_repr("9."),
-    dtype="its dtype; bools give int32",
+    "square", check, lambda x: e.square(number(x)), "x * x", "3.0", "9.", dtype="its dtype; bools give int32"
 )
-floor = define_unary("floor", check, _whole(e.floor), "The largest whole number not above x", "1.5", float32_repr("1."))
-ceil = define_unary("ceil", check, _whole(e.ceil), "The smallest whole number not below x", "1.5", float32_repr("2."))
-real = define_unary("real", check, _of_complex(e.real), "Real part", "1 + 2j", float32_repr("1."), dtype=REAL_PART)
+floor = define_unary("floor", check, _whole(e.floor), "The largest whole number not above x", "1.5", "1.")
+ceil = define_unary("ceil", check, _whole(e.ceil), "The smallest whole number not below x", "1.5", "2.")
+real = define_unary("real", check, _of_complex(e.real), "Real part", "1 + 2j", "1.", dtype=REAL_PART)
 imag = define_unary(
     "imag",
     check,
     lambda x: e.imag(x) if is_kind(x, "c") else zeros(type_of(x)),
     "Imaginary part",
     "1 + 2j",
-    float32_repr("2."),
+    "2.",
     dtype=REAL_PART,
 )
-conjugate = define_unary(
-    "conjugate",
-    check,
-    _of_complex(e.conj),
-    "Complex conjugate",
-    "1 + 2j",
-    "Array(1.-2.j, dtype=complex64, weak_type=True)",
-)
-invert = define_unary("invert", check, logic.not_, "All bits flipped", "0", int32_repr("-1"))
+conjugate = define_unary("conjugate", check, _of_complex(e.conj), "Complex conjugate", "1 + 2j", "1.-2.j")
+invert = define_unary("invert", check, logic.not_, "All bits flipped", "0", "-1")
 
 # --- tests of elements ----------------------------------------------------------------------------------
 
@@ -167,9 +154,9 @@ def _infinite(x: Any) -> Any:
     return logic.eq(e.abs_(x), to_dtype(np.inf, type_of(x).dtype)) if is_kind(x, "f") else _everywhere(x, False)
 
 
-isfinite = define_unary("isfinite", check, _finite, "Where x is neither infinite nor nan", "1.0", bool_repr(True))
-isnan = define_unary("isnan", check, lambda x: not_equal(x, x), "Where x is nan", "1.0", bool_repr(False))
-isinf = define_unary("isinf", check, _infinite, "Where x is infinite", "1.0", bool_repr(False, weak=False))
+isfinite = define_unary("isfinite", check, _finite, "Where x is neither infinite nor nan", "1.0", "True")
+isnan = define_unary("isnan", check, lambda x: not_equal(x, x), "Where x is nan", "1.0", "False")
+isinf = define_unary("isinf", check, _infinite, "Where x is infinite", "1.0", "False", weak=False)
 
 
 def _sign_bit(x: Any) -> Any:
@@ -181,16 +168,9 @@ def _sign_bit(x: Any) -> Any:
 
 
 signbit = define_unary(
-    "signbit",
-    check,
-    _sign_bit,
-    "Where the sign of x is negative, also for -0.0",
-    "-0.0",
-    bool_repr(True, weak=False),
+    "signbit", check, _sign_bit, "Where the sign of x is negative, also for -0.0", "-0.0", "True", weak=False
 )
-logical_not = define_unary(
-    "logical_not", check, lambda x: logic.not_(as_bool(x)), "Where x is zero", "0", bool_repr(True)
-)
+logical_not = define_unary("logical_not", check, lambda x: logic.not_(as_bool(x)), "Where x is zero", "0", "True")
 
 absolute = jitted_alias(abs, "absolute")
 conj = jitted_alias(conjugate, "conj")
