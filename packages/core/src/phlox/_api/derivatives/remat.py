@@ -23,6 +23,7 @@ from ..._trace.refs import Ref
 from ..._trace.trace import typeof
 from ..jit import arguments
 from ..jit.bodies import operands_of, staged
+from ..jit.bound_call import Statics, join_static
 from ..jit.caches import clear_if_full
 from ..jit.programs import make_jaxpr
 from ..jit.references import closed_over
@@ -85,14 +86,13 @@ def checkpoint(
         if current_trace.get() is None:  # NumPy arrays become arrays, as they do under a trace
             args = tuple(x if i in static_indices else pytree.tree_map(_as_operand, x) for i, x in enumerate(args))
             kwargs = {k: x if k in static_names else pytree.tree_map(_as_operand, x) for k, x in kwargs.items()}
-        static_args = {n: args[n] for n in static_indices if n < len(args)}
-        static_kwargs = {name: x for name, x in kwargs.items() if name in static_names}
+        given: dict[Any, Any] = {n: args[n] for n in static_indices if 0 <= n < len(args)}
+        given |= {name: x for name, x in kwargs.items() if name in static_names}
         # Sorted, so that calls with keywords in other orders share a trace.
-        names = sorted(kwargs.keys() - static_kwargs.keys())
+        names = sorted(kwargs.keys() - given.keys())
         # Without static and keyword arguments, `fun` itself is traced, so that the cache by function finds its Jaxpr.
-        is_whole = not (static_args or kwargs)
-        dynamic = fun if is_whole else _dynamic(fun, static_args, static_kwargs, len(args), names, variants)
-        dynamic_args = [x for i, x in enumerate(args) if i not in static_args]
+        dynamic = _dynamic(fun, given, names, variants) if given or kwargs else fun
+        dynamic_args = [x for i, x in enumerate(args) if i not in given]
         dynamic_kwargs = {name: kwargs[name] for name in names}
         flags = (
             prevent_cse if isinstance(prevent_cse, bool) else _flag_per_array(prevent_cse, dynamic_args, dynamic_kwargs)
@@ -101,7 +101,7 @@ def checkpoint(
         (dynamic,), operands = closed_over("checkpoint", [dynamic], (*dynamic_args, *dynamic_kwargs.values()))
 
         def operand_names() -> list[str]:
-            leaf_names = arguments.leaf_names(fun, dynamic_args, dynamic_kwargs, static_args)
+            leaf_names = arguments.leaf_names(fun, dynamic_args, dynamic_kwargs, static_indices)
             is_array = [not isinstance(x, Ref) for x in flatten((tuple(dynamic_args), dynamic_kwargs))[0]]
             return only(leaf_names, is_array)
 
@@ -144,34 +144,27 @@ def _as_operand(x: Any) -> Any:
 
 
 def _dynamic(
-    fun: Callable[..., Any],
-    static_args: dict[int, Any],
-    static_kwargs: dict[str, Any],
-    count: int,
-    names: list[str],
-    variants: dict[Any, Callable[..., Any]],
+    fun: Callable[..., Any], given: dict[Any, Any], names: list[str], variants: dict[Any, Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """`fun` as a function of its dynamic arguments. Equal static values share one function object of `variants`, since
-    caches of Jaxprs are by function."""
+    """`fun` as a function of its dynamic arguments: all but those `given` by position or name. Equal static values
+    share one function object of `variants`, since caches of Jaxprs are by function."""
+    # 1, 1.0 and True are equal as keys.
+    statics = tuple((parameter, type(x), x) for parameter, x in given.items())
     # `partial` and not an inner function: it holds the values, and no variables of this call.
-    variant = functools.partial(_fill, functools.partial(fun, **static_kwargs), static_args, count, names)
+    variant = functools.partial(_fill, fun, statics, names)
     variant.__name__ = arguments.fun_name(fun)  # type: ignore[attr-defined]
-    values = [*static_args.items(), *static_kwargs.items()]
     try:
-        # 1, 1.0 and True are equal as keys.
-        key = (tuple((parameter, type(x), x) for parameter, x in values), count, tuple(names))
         # The first function with this key stays, as its Jaxpr is cached by it.
-        return clear_if_full(variants).setdefault(key, variant)
+        return clear_if_full(variants).setdefault((statics, *names), variant)
     except TypeError:  # a static argument that is not hashable
         return variant
 
 
-def _fill(fun: Callable[..., Any], static_args: dict[int, Any], count: int, names: list[str], *dynamic: Any) -> Any:
-    """Calls `fun` with `count` arguments by position: `static_args` at theirs, and `dynamic` at the others. The last of
-    `dynamic` are passed by `names`."""
-    positional = iter(dynamic[: len(dynamic) - len(names)])
-    args = [static_args[i] if i in static_args else next(positional) for i in range(count)]
-    return fun(*args, **dict(zip(names, dynamic[len(dynamic) - len(names) :], strict=True)))
+def _fill(fun: Callable[..., Any], statics: Statics, names: list[str], *dynamic: Any) -> Any:
+    """Calls `fun` with static and dynamic arguments. The last of `dynamic` are passed by `names`."""
+    count = len(dynamic) - len(names)
+    args, kwargs = join_static(statics, dynamic[:count], dict(zip(names, dynamic[count:], strict=True)))
+    return fun(*args, **kwargs)
 
 
 #: JAX's older name of `checkpoint`

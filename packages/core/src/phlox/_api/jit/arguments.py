@@ -67,17 +67,17 @@ def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _parameters(fun: Callable[..., Any]) -> tuple[Sequence[str], Sequence[str], str, bool] | None:
-    """Names of the parameters that can be given by position; of those that can be given by name; the name of
-    ``*args`` or ""; whether there are ``**kwargs``. None if the signature is unknown."""
+def _parameters(fun: Callable[..., Any]) -> tuple[Sequence[str], Sequence[str], str, str] | None:
+    """Names of the parameters that can be given by position; of those that can be given by name; the names of
+    ``*args`` and ``**kwargs`` or "". None if the signature is unknown."""
     # Only for functions without attributes: ``__wrapped__`` or ``__signature__`` would change what `inspect` returns.
     if type(fun) is types.FunctionType and not fun.__dict__:  # cheaper than `inspect.signature`, same result
         code = fun.__code__
         count, flags = code.co_argcount + code.co_kwonlyargcount, code.co_flags
-        names = code.co_varnames[:count]
-        variadic = code.co_varnames[count] if flags & inspect.CO_VARARGS else ""
-        takes_any_name = bool(flags & inspect.CO_VARKEYWORDS)
-        return names[: code.co_argcount], names[code.co_posonlyargcount :], variadic, takes_any_name
+        names, rest = code.co_varnames[:count], iter(code.co_varnames[count:])
+        variadic = next(rest) if flags & inspect.CO_VARARGS else ""
+        keywords = next(rest) if flags & inspect.CO_VARKEYWORDS else ""
+        return names[: code.co_argcount], names[code.co_posonlyargcount :], variadic, keywords
     signature = signature_of(fun)
     if signature is None:
         return None
@@ -86,7 +86,7 @@ def _parameters(fun: Callable[..., Any]) -> tuple[Sequence[str], Sequence[str], 
         [p.name for p in parameters if p.kind in _POSITIONAL],
         [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)],
         next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), ""),
-        any(p.kind is p.VAR_KEYWORD for p in parameters),
+        next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), ""),
     )
 
 
@@ -107,7 +107,7 @@ def complete(
                 "donate_argnames."
             )
         return nums, names
-    positional, by_name, variadic, takes_any_name = parameters
+    positional, by_name, variadic, keywords = parameters
     for n in nums:
         if not variadic and not -len(positional) <= n < len(positional):
             raise OptionError(
@@ -121,7 +121,7 @@ def complete(
                 "call",
                 instead=f"{what}_argnums",
             )
-        if name not in by_name and not takes_any_name:
+        if name not in by_name and not keywords:
             raise OptionError(
                 f"{what}_argnames={name!r}: {fun_name(fun)} has no such argument",
                 instead=f"one of {', '.join(by_name)}",
@@ -171,31 +171,18 @@ def leaf_names(
 
     `absent` has the positions in the call of arguments that are not in `args`, such as static ones.
     """
-    signature = signature_of(fun)
-    positional: list[str] = []
-    variadic = keywords = None
-    if signature is not None:
-        for p in signature.parameters.values():
-            if p.kind in _POSITIONAL:
-                positional.append(p.name)
-            elif p.kind is p.VAR_POSITIONAL:
-                variadic = p.name
-            elif p.kind is p.VAR_KEYWORD:
-                keywords = p.name
+    positional, by_name, variadic, keywords = _parameters(fun) or ((), (), "", "")
     names: list[str] = []
     numbers = (i for i in itertools.count() if i not in absent)
     for i, arg in zip(numbers, args, strict=False):
         if i < len(positional):
             head = positional[i]
-        elif variadic is not None:
-            head = f"{variadic}[{i - len(positional)}]"
         else:
-            head = f"args[{i}]"
+            head = f"{variadic}[{i - len(positional)}]" if variadic else f"args[{i}]"
         names += [head + pytree.keystr(path) for path in pytree.named_paths(pytree.tree_structure(arg), arg)]
     # In the order of the leaves: a dict is flattened by its sorted keys.
     for name in sorted(kwargs):
-        is_parameter = signature is not None and name in signature.parameters
-        head = name if is_parameter or keywords is None else f"{keywords}[{name!r}]"
+        head = name if name in by_name or not keywords else f"{keywords}[{name!r}]"
         paths = pytree.named_paths(pytree.tree_structure(kwargs[name]), kwargs[name])
         names += [head + pytree.keystr(path) for path in paths]
     return names

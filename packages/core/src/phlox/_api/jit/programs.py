@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..._base import config, pytree
 from ..._base.errors import ArgumentError, ShapeError
 from ..._base.pytree import flatten
+from ..._base.scoped import scoped
 from ..._base.wrapping import wraps
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, Typed, shaped, typeof_value
@@ -16,7 +17,7 @@ from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, with_literals
 from ..._ir.memory_spaces import kind_of, space_of
 from ..._ops.spmd import reshard
 from ..._ops.structure.shape import as_array_or_tracer
-from ..._trace.axes import AxisName, axis_env as axes_in_scope, only_axes
+from ..._trace.axes import AxisName, axis_env as axes_in_scope
 from ..._trace.leaks import no_leaks
 from ..._trace.refs import AbstractRef, Ref, with_ref_inputs
 from ..._trace.staging import stage
@@ -30,6 +31,7 @@ from ..._xla.placement import Placement, placement_for
 from ..._xla.sharding import NamedSharding, Sharding, default_sharding
 from ..devices.meshes import named
 from . import arguments
+from .bound_call import join_static
 from .options import Prefix
 from .origins import origin
 from .references import closed_over, find_refs
@@ -300,15 +302,11 @@ def make_jaxpr(
         # Negative numbers count from the end of the arguments of this call.
         chosen = {n + len(args) if n < 0 else n for n in statics}
         dynamic = tuple(x for i, x in enumerate(args) if i not in chosen)
-
-        @wraps(fun)
-        def partial(*rest: Any, **named: Any) -> Any:
-            dynamic_args = iter(rest)
-            return fun(*[args[i] if i in chosen else next(dynamic_args) for i in range(len(args))], **named)
-
+        given = tuple((i, type(x), x) for i, x in enumerate(args) if i in chosen)
+        partial = with_static(fun, functools.partial(join_static, given)) if given else fun
         # Added to the axes in scope: this function may itself be called inside of a mapped function.
-        with only_axes((*axes_in_scope.get(), *(axis_env or ()))):
-            closed, out_tree = _staged(partial if chosen else fun, dynamic, kwargs, "make_jaxpr", chosen)
+        with scoped(axes_in_scope, (*axes_in_scope.get(), *(axis_env or ()))):
+            closed, out_tree = _staged(partial, dynamic, kwargs, "make_jaxpr", chosen)
         # In this form, as in JAX with the same flag, constants stand in the equations and are no longer listed.
         if config.current().use_simplified_jaxpr_constants:
             jaxpr = closed.jaxpr.replace(constvars=[])
