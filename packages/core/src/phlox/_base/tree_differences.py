@@ -44,13 +44,21 @@ def differences(expected: PyTreeDef, got: PyTreeDef, *, prefix: bool = False, pa
     if want[0] is not have[0] or (want[0] is not dict and not are_equal(want[1], have[1])):
         return [Difference(path, *_describe_both(expected, got))]
     children, others = expected.children(), got.children()
+    rows: list[tuple[KeyEntry, PyTreeDef | None, PyTreeDef | None]]
     if want[0] is dict:
-        return _dict_differences(want[1], children, have[1], others, prefix, path)
-    if len(children) != len(others):
+        mine, yours = (dict(zip(data[1], below, strict=True)) for data, below in ((want, children), (have, others)))
+        rows = [(DictKey(key), mine.get(key), yours.get(key)) for key in dict.fromkeys((*mine, *yours))]
+    elif len(children) != len(others):
         return [Difference(path, describe(expected), describe(got))]
+    else:
+        rows = list(zip(child_keys(expected), children, others, strict=True))
     mismatches: list[Difference] = []
-    for key, child, other in zip(child_keys(expected), children, others, strict=True):
-        mismatches += differences(child, other, prefix=prefix, path=(*path, key))
+    for key, child, other in rows:
+        if child is None or other is None:
+            texts = ("no such key" if x is None else describe(x) for x in (child, other))
+            mismatches.append(Difference((*path, key), *texts))
+        else:
+            mismatches += differences(child, other, prefix=prefix, path=(*path, key))
     return mismatches
 
 
@@ -60,27 +68,6 @@ def are_equal(want: Any, have: Any) -> bool:
         return bool(want == have)
     except Exception:
         return False
-
-
-def _dict_differences(
-    keys: list[Any],
-    children: list[PyTreeDef],
-    other_keys: list[Any],
-    others: list[PyTreeDef],
-    prefix: bool,
-    path: KeyPath,
-) -> list[Difference]:
-    mismatches: list[Difference] = []
-    mine, yours = dict(zip(keys, children, strict=True)), dict(zip(other_keys, others, strict=True))
-    for key in keys:
-        if key in yours:
-            mismatches += differences(mine[key], yours[key], prefix=prefix, path=(*path, DictKey(key)))
-        else:
-            mismatches.append(Difference((*path, DictKey(key)), describe(mine[key]), "no such key"))
-    for key in other_keys:
-        if key not in mine:
-            mismatches.append(Difference((*path, DictKey(key)), "no such key", describe(yours[key])))
-    return mismatches
 
 
 def named_paths(treedef: PyTreeDef, tree: Any = None) -> list[KeyPath]:
