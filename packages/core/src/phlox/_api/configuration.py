@@ -341,11 +341,8 @@ class UserContext:
         outside = {**dict(settings.global_settings.user_contexts), self: new_value}
         settings.update("user_contexts", tuple(outside.items()))
 
-    def __call__(self, new_value: Any) -> AbstractContextManager[None]:
-        return self._scope(new_value)
-
     @contextmanager
-    def _scope(self, new_value: Any) -> Iterator[None]:
+    def __call__(self, new_value: Any) -> Iterator[None]:
         values = {**dict(settings.read("user_contexts")), self: new_value}
         with settings.scope(user_contexts=tuple(values.items())):
             yield

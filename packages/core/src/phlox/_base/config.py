@@ -14,13 +14,14 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import ConfigError
 from .interning import Interned
+from .scoped import scoped
 
 
 def _boolean(value: Any) -> bool:
@@ -520,29 +521,23 @@ def describe(name: str) -> tuple[Any, str]:
 
 def override(**changes: Any) -> None:
     """Sets flags for this thread or async task only, until the enclosing scope, if any, ends."""
-    checked = _checked(changes)
-    outer = _scope.get()
-    _scope.set(_Scope({**outer.overrides, **checked} if outer else checked))
+    _scope.set(_changed(_checked(changes)))
 
 
 def scope(**changes: Any) -> AbstractContextManager[None]:
     """Sets flags for the body of a ``with`` block, for this thread or async task only."""
-    return _scoped(_checked(changes))
+    return scoped(_scope, _changed(_checked(changes)))
 
 
-@contextmanager
-def _scoped(checked: dict[str, Any]) -> Iterator[None]:
+def _changed(checked: dict[str, Any]) -> _Scope:
+    """The current scope with more overrides."""
     outer = _scope.get()
-    token = _scope.set(_Scope({**outer.overrides, **checked} if outer else checked))
-    try:
-        yield
-    finally:
-        _scope.reset(token)
+    return _Scope({**outer.overrides, **checked} if outer else checked)
 
 
 def exactly(settings: Settings) -> AbstractContextManager[None]:
     """Makes all flags those of `settings` in the body of a ``with`` block, for this thread or async task only."""
-    return _scoped({name: getattr(settings, name) for name in _NAMES})
+    return scoped(_scope, _changed({name: getattr(settings, name) for name in _NAMES}))
 
 
 def forget() -> None:

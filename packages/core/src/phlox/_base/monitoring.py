@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from . import config
 from .docstrings import docs_from
+from .scoped import scoped
 
 if TYPE_CHECKING:
     import logging
@@ -58,14 +59,9 @@ class Account:
 _account: ContextVar[Account | None] = ContextVar("phlox_account", default=None)
 
 
-@contextmanager
-def on(account: Account) -> Iterator[None]:
+def on(account: Account) -> AbstractContextManager[None]:
     """A context in which events and durations are also added to `account`."""
-    token = _account.set(account)
-    try:
-        yield
-    finally:
-        _account.reset(token)
+    return scoped(_account, account)
 
 
 def _notify(listeners: list[Listener], event: str, *values: Any, **metadata: Any) -> None:

@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from . import config
+from .scoped import scoped
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _LENIENT = {"numpy_rank_promotion": "allow", "numpy_dtype_promotion": "standard"}
@@ -47,12 +48,8 @@ def run(ours: bool, fun: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 @contextlib.contextmanager
 def _flags(changes: dict[str, str] | None, users: dict[str, str] | None) -> Iterator[None]:
     """A context with these changes of flags, in which `users` are the user's."""
-    token = _users.set(users)
-    try:
-        with config.scope(**changes or {}):
-            yield
-    finally:
-        _users.reset(token)
+    with scoped(_users, users), config.scope(**changes or {}):
+        yield
 
 
 @contextlib.contextmanager

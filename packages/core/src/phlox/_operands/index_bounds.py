@@ -93,7 +93,11 @@ def check(i: Any, axis: int, shape: tuple[Any, ...], access: Access, wraps: bool
     """
     if not isinstance(i, _KNOWN):
         if config.current().checks == "strict" and not is_symbolic(shape[axis]) and _is_from_user():
-            _check_values(_Check(axis, shape, access, wraps, length, user_location()), i)
+            values_check = _Check(axis, shape, access, wraps, length, user_location())
+            if isinstance(i, Tracer):
+                check_when_run(values_check, i)
+            else:
+                values_check(i)
         return
     if is_symbolic(shape[axis]):
         return
@@ -108,7 +112,9 @@ def check(i: Any, axis: int, shape: tuple[Any, ...], access: Access, wraps: bool
             shapes=[shape],
         )
     if checks.is_on() and _is_from_user():
-        _report(first, _Check(axis, shape, access, wraps, length, user_location()))
+        where = user_location()
+        message, instead = _Check(axis, shape, access, wraps, length, where).texts(first)
+        checks.report(_CHECK, message, instead=instead, location=where)
 
 
 def check_positions(
@@ -172,19 +178,6 @@ class _Check(NamedTuple):
             f"{what} is out of bounds for axis {self.axis} with size {n} of an array of shape {self.shape}: {effect}"
         )
         return message, f"{valid}; or {self.access.instead}, where it is meant"
-
-
-def _report(index: int, check: _Check) -> None:
-    message, instead = check.texts(index)
-    checks.report(_CHECK, message, instead=instead, location=check.where)
-
-
-def _check_values(check: _Check, i: Any) -> None:
-    """Checks an array now, or a traced one while its program runs."""
-    if not isinstance(i, Tracer):
-        check(i)
-        return
-    check_when_run(check, i)
 
 
 def _first_outside(i: Any, n: int, wraps: bool, length: int) -> int | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import math
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -28,16 +28,6 @@ def run_with_axis(name: AxisName, size: int, fun: Callable[[], _T]) -> _T:
         axis_env.reset(token)
 
 
-@contextmanager
-def only_axes(axes: tuple[tuple[Any, ...], ...]) -> Iterator[None]:
-    """A context in which exactly `axes` are in scope, for tracing a program that runs elsewhere."""
-    token = axis_env.set(axes)
-    try:
-        yield
-    finally:
-        axis_env.reset(token)
-
-
 def tracked_axes() -> tuple[AxisName, ...]:
     """The axes in scope along which types say whether values vary (`ShapedArray.vma`)."""
     scope = axis_env.get()
@@ -47,10 +37,7 @@ def tracked_axes() -> tuple[AxisName, ...]:
 def axis_size(name: AxisName) -> int:
     """Size of the mapped axis `name`; for a tuple of names the product of the sizes."""
     if isinstance(name, tuple):
-        product = 1
-        for one in name:
-            product *= axis_size(one)
-        return product
+        return math.prod(map(axis_size, name))
     for known, size, *_ in reversed(axis_env.get()):
         if known == name:
             return size

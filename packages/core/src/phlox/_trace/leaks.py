@@ -16,6 +16,7 @@ from typing import Any
 
 from .._base import config
 from .._base.errors import LeakedTracerError
+from .._base.scoped import scoped
 from .trace import Trace, Tracer, ended_traces
 
 #: called with a user's function and its name when a transformation of it has ended; see `_api.checks.effects`
@@ -36,11 +37,8 @@ def no_leaks(name: str, fun: Callable[..., Any] | None = None) -> Iterator[None]
                 check(fun, name)
         return
     noted: list[weakref.ref[Trace]] = []
-    token = ended_traces.set(noted)
-    try:
+    with scoped(ended_traces, noted):
         yield
-    finally:
-        ended_traces.reset(token)
     leaked = _alive(noted)
     if not leaked:
         return

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from jaxlib.version import __version__
 from .._base import monitoring
 from .._base.errors import CompilationError, CompilerOptionError
 from .._base.native import native
+from .._base.scoped import scoped
 from . import disk
 from .bindings import parse
 from .cpu_emitter import Overrides
@@ -81,14 +82,9 @@ observers: list[Callable[..., contextlib.AbstractContextManager[Any]]] = []
 _compiled_jaxpr: ContextVar[tuple[Any, ...]] = ContextVar("phlox_compiled_jaxpr", default=())
 
 
-@contextlib.contextmanager
-def compilation_of(jaxpr: Any, name: str) -> Iterator[None]:
+def compilation_of(jaxpr: Any, name: str) -> contextlib.AbstractContextManager[None]:
     """A context for the compilation of a Jaxpr, which `observers` can describe."""
-    token = _compiled_jaxpr.set((jaxpr, name))
-    try:
-        yield
-    finally:
-        _compiled_jaxpr.reset(token)
+    return scoped(_compiled_jaxpr, (jaxpr, name))
 
 
 class Loaded(NamedTuple):

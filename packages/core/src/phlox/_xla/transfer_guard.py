@@ -6,13 +6,13 @@ or NumPy array is an operand. As in JAX, reading an array in host memory is no t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from operator import attrgetter
 
 from .._base import config, monitoring, source
 from .._base.errors import TransferError
+from .._base.scoped import scoped
 from .._ir.avals import ShapedArray
 from .sharding import Sharding
 
@@ -26,14 +26,9 @@ _INSTEAD = {
 }
 
 
-@contextmanager
-def explicit() -> Iterator[None]:
+def explicit() -> AbstractContextManager[None]:
     """A context in which transfers are explicit."""
-    token = _explicit.set(True)
-    try:
-        yield
-    finally:
-        _explicit.reset(token)
+    return scoped(_explicit, True)
 
 
 def is_allowed(direction: str) -> bool:

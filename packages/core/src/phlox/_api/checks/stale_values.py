@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..._base.checks import report, retracing
+from ..._base.scoped import scoped
 from ..._base.source import is_users
 from ..._ir.dtypes import is_extended
 from ..._ir.jaxpr import ClosedJaxpr
@@ -279,14 +280,12 @@ def _changes_program(traced: Trace, retrace: Callable[[], Trace], in_place: set[
     """Whether the function traced now is another program; True if it cannot be traced any more. `in_place` has the ids
     of NumPy arrays that were changed in place."""
     # A context variable, since the traces of the functions that this one calls have to be fresh as well.
-    token = retracing.set(True)
     try:
-        again = retrace()
+        with scoped(retracing, True):
+            again = retrace()
     # It could be traced before and cannot now, which is a change as well.
     except Exception:
         return True
-    finally:
-        retracing.reset(token)
     if _program_text(again) != _program_text(traced) or len(again.consts) != len(traced.consts):
         return True
     pairs = zip(again.consts, traced.consts, strict=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._base.errors import RefError
 from ..._base.pytree import flatten
+from ..._base.scoped import scoped
 from ..._base.wrapping import wraps
 from ..._ir.jaxpr import Jaxpr
 from ..._ir.primitive import current_trace
@@ -189,13 +190,11 @@ def _trace_rule(
 
     if _is_finding_refs.get():
         return None
-    token = _is_finding_refs.set(True)
     try:
-        return stage(run, [typeof(x) for x in leaves], may_use_refs=True)[0]
+        with scoped(_is_finding_refs, True):
+            return stage(run, [typeof(x) for x in leaves], may_use_refs=True)[0]
     except Exception:  # a rule that fails for these arguments raises again when it is used
         return None
-    finally:
-        _is_finding_refs.reset(token)
 
 
 def captured_refs(function: custom_vjp[Any, Any], args: Sequence[Any], fun: Jaxpr) -> list[Ref]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ..._base.scoped import scoped
 from ..._ir.primitive import current_trace
 from ..._trace.partial_evaluation import FoldingTrace
 
@@ -30,8 +31,5 @@ def ensure_compile_time_eval() -> Iterator[None]:
     if current_trace.get() is None:
         yield
         return
-    token = current_trace.set(FoldingTrace())
-    try:
+    with scoped(current_trace, FoldingTrace()):
         yield
-    finally:
-        current_trace.reset(token)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..._base.errors import UnexpectedTracerError
+from ..._base.scoped import scoped
 from ..._ir.jaxpr import ClosedJaxpr, axes_used, hoisted
 from ..._ir.primitive import Primitive
 from ..._trace.interpret import eval_jaxpr
@@ -141,13 +142,11 @@ def _dims_of_rule(dims_by_rule: Callable[..., Sequence[Dim]], primals: Sequence[
         out_dims[:] = dims_by_rule(*xs)
         return []
 
-    token = _is_finding_dims.set(True)
     try:
-        stage(run, [typeof(x) for x in primals])
+        with scoped(_is_finding_dims, True):
+            stage(run, [typeof(x) for x in primals])
     except Exception:  # a rule that fails for these operands raises again when it is used
         return []
-    finally:
-        _is_finding_dims.reset(token)
     return out_dims
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._base.errors import OptionError, UnsupportedError
 from ..._base.pytree import tree_flatten
+from ..._base.scoped import scoped
 from ..._ir.primitive import current_trace
 
 
@@ -48,11 +49,8 @@ def current_logs() -> Logs | None:
 def gather_logs() -> Iterator[Logs]:
     """A context in which backward rules add their logs to the result."""
     logs = Logs()
-    token = _current.set(logs)
-    try:
+    with scoped(_current, logs):
         yield logs
-    finally:
-        _current.reset(token)
 
 
 class LoggedRule:

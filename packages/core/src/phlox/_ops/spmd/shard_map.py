@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ..._base import config
 from ..._base.errors import DeviceError, EffectError, OptionError, RefError, ShapeError, ShardingTypeError
+from ..._base.scoped import scoped
 from ..._ir.avals import ShapedArray
 from ..._ir.effects import OrderedDebugEffect, ordered
 from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, axes_inside, narrowed, only, without
@@ -27,7 +28,7 @@ from ..._ir.sharding_types import (
     spec_over,
     without_manual,
 )
-from ..._trace.axes import axis_env, only_axes
+from ..._trace.axes import axis_env
 from ..._trace.interpret import as_function, eval_jaxpr
 from ..._trace.program_primitive import Operands, ProgramPrimitive, RefValues
 from ..._trace.refs import accesses
@@ -193,7 +194,7 @@ class ManualAxes(NamedTuple):
         """Puts the manual axes in scope, for collectives, and the mesh with the types that its axes have inside."""
         mesh, mark = self.mesh, (True,) if self.check_vma else ()
         axes = [(name, size, *mark) for name, size in mesh.shape.items() if name in self.manual]
-        with config.scope(mesh=with_manual_axes(mesh, self.manual)), only_axes((*axis_env.get(), *axes)):
+        with config.scope(mesh=with_manual_axes(mesh, self.manual)), scoped(axis_env, (*axis_env.get(), *axes)):
             yield
 
     def bind(
