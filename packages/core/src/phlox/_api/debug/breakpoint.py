@@ -6,6 +6,7 @@ opens a prompt when the program reaches it.
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import pprint
 import sys
@@ -52,28 +53,23 @@ class Debugger(Prompt):
         source = linecache.getline(frame.file, frame.line).strip()
         return f"{mark} {frame.file}({frame.line}) {frame.function}\n-> {source}"
 
-    def value(self, expression: str) -> tuple[bool, Any]:
+    def _print(self, expression: str, text_of: Callable[[Any], str]) -> None:
         frame = self.frames[self.at]
         try:
-            return True, eval(expression, frame.globals, frame.variables)
+            self.write(text_of(eval(expression, frame.globals, frame.variables)))
         except Exception as error:
             self.write(f"{type(error).__name__}: {error}")
-            return False, None
 
     def preloop(self) -> None:
         self.write(self.where(self.at))
 
     def do_p(self, expression: str) -> None:
         """p EXPRESSION: prints its value."""
-        ok, value = self.value(expression)
-        if ok:
-            self.write(repr(value))
+        self._print(expression, repr)
 
     def do_pp(self, expression: str) -> None:
         """pp EXPRESSION: prints its value on several lines."""
-        ok, value = self.value(expression)
-        if ok:
-            self.write(pprint.pformat(value))
+        self._print(expression, pprint.pformat)
 
     def do_where(self, _: str) -> None:
         """where (w, bt): the functions on the stack."""
@@ -175,27 +171,31 @@ def breakpoint(
     if token is not None and ordered:
         raise OptionError("debug.breakpoint: ordered and token exclude one another", instead="one of them")
     frames = _frames(filter_frames, num_frames)
-    leaves, rebuild = _variables([frame.variables for frame in frames])
+    leaves, in_tree = flatten(([list(map(_variable, frame.variables.values())) for frame in frames], {}), _is_iterator)
+    arrays, fixed = split_leaves(leaves)
 
     # The frames are those of tracing, with the values of this run for what was traced.
-    def stop(*values: Any) -> None:
-        seen = [frame._replace(variables=v) for frame, v in zip(frames, rebuild(values), strict=True)]
+    def stop(*scopes: Any) -> None:
+        seen = []
+        for frame, values in zip(frames, scopes, strict=True):
+            shown = [x.value if type(x) is _AsIs else x for x in values]
+            seen.append(frame._replace(variables=dict(zip(frame.variables, shown, strict=True))))
         with _one_at_a_time:
             Debugger(seen, **kwargs).cmdloop()
 
+    called = ops.Callback(stop, in_tree, fixed)
     if token is None:
-        _, in_tree = flatten((tuple(leaves), {}))
-        ops.debug_callback.bind(*leaves, callback=ops.Callback(stop, in_tree), ordered=ordered, partitioned=False)
+        ops.debug_callback.bind(*arrays, callback=called, ordered=ordered, partitioned=False)
         return None
 
     def stop_and_return(token: Any, *values: Any) -> Any:
-        stop(*values)
+        called(*values)
         return token
 
     types = tree_map(lambda x: ShapeDtypeStruct(typeof(x).shape, typeof(x).dtype), token)
     # Derivatives pass by the prompt.
-    token, leaves = tree_map(stop_gradient, (token, leaves))
-    return pure_callback(stop_and_return, types, token, *leaves)
+    token, arrays = tree_map(stop_gradient, (token, arrays))
+    return pure_callback(stop_and_return, types, token, *arrays)
 
 
 #: A variable with more levels of containers is shown as it is.
@@ -220,41 +220,23 @@ def _nests_deeply(value: Any, above: frozenset[int], done: set[int]) -> bool:
     return False
 
 
-def _variables(scopes: list[dict[str, Any]]) -> tuple[list[Any], Callable[[Any], list[dict[str, Any]]]]:
-    """The arrays in the variables, and a function that makes the variables with other values for these arrays."""
-    arrays: list[Any] = []
-    plans: list[dict[str, Any]] = []
-    for scope in scopes:
-        plan: dict[str, Any] = {}
-        for name, value in scope.items():
-            if _nests_deeply(value, frozenset(), set()):
-                plan[name] = (None, value)
-                continue
-            try:
-                # jaxlib 0.12 warns of iterators among the leaves, and here they are not the user's mistake.
-                leaves, tree = flatten(value, lambda x: isinstance(x, Iterator))
-                dynamic, fixed = split_leaves(leaves)
-            except Exception:  # dict keys that cannot be sorted, or an error in the code of a user's class
-                plan[name] = (None, value)
-                continue
-            plan[name] = (tree, (len(arrays), len(dynamic), fixed)) if dynamic else (None, value)
-            arrays += dynamic
-        plans.append(plan)
+class _AsIs:
+    """A variable that is shown as it was while the function was traced: one leaf, which is no array."""
 
-    def rebuild(values: Any) -> list[dict[str, Any]]:
-        new_scopes = []
-        for plan in plans:
-            scope = {}
-            for name, (tree, what) in plan.items():
-                if tree is None:
-                    scope[name] = what
-                    continue
-                start, count, fixed = what
-                leaves = list(values[start : start + count])
-                for position, x in fixed:
-                    leaves.insert(position, x)
-                scope[name] = tree.unflatten(leaves)
-            new_scopes.append(scope)
-        return new_scopes
+    def __init__(self, value: Any):
+        self.value = value
 
-    return arrays, rebuild
+
+def _variable(value: Any) -> Any:
+    """A variable as a tree, if it has arrays, of which each run has its own values."""
+    if not _nests_deeply(value, frozenset(), set()):
+        # Dict keys may be of a kind that cannot be sorted, and the code of a user's class may raise.
+        with contextlib.suppress(Exception):
+            if split_leaves(flatten(value, _is_iterator)[0])[0]:
+                return value
+    return _AsIs(value)
+
+
+def _is_iterator(x: Any) -> bool:
+    # A leaf: jaxlib 0.12 warns of iterators among the leaves, and here they are not the user's mistake.
+    return isinstance(x, Iterator)
