@@ -86,13 +86,13 @@ def checkpoint(
         if current_trace.get() is None:  # NumPy arrays become arrays, as they do under a trace
             args = tuple(x if i in static_indices else pytree.tree_map(_as_operand, x) for i, x in enumerate(args))
             kwargs = {k: x if k in static_names else pytree.tree_map(_as_operand, x) for k, x in kwargs.items()}
-        given: dict[Any, Any] = {n: args[n] for n in static_indices if 0 <= n < len(args)}
-        given |= {name: x for name, x in kwargs.items() if name in static_names}
+        fixed: dict[Any, Any] = {n: args[n] for n in static_indices if 0 <= n < len(args)}
+        fixed |= {name: x for name, x in kwargs.items() if name in static_names}
         # Sorted, so that calls with keywords in other orders share a trace.
-        names = sorted(kwargs.keys() - given.keys())
+        names = sorted(kwargs.keys() - fixed.keys())
         # Without static and keyword arguments, `fun` itself is traced, so that the cache by function finds its Jaxpr.
-        dynamic = _dynamic(fun, given, names, variants) if given or kwargs else fun
-        dynamic_args = [x for i, x in enumerate(args) if i not in given]
+        dynamic = _dynamic(fun, fixed, names, variants) if fixed or kwargs else fun
+        dynamic_args = [x for i, x in enumerate(args) if i not in fixed]
         dynamic_kwargs = {name: kwargs[name] for name in names}
         flags = (
             prevent_cse if isinstance(prevent_cse, bool) else _flag_per_array(prevent_cse, dynamic_args, dynamic_kwargs)
@@ -144,12 +144,12 @@ def _as_operand(x: Any) -> Any:
 
 
 def _dynamic(
-    fun: Callable[..., Any], given: dict[Any, Any], names: list[str], variants: dict[Any, Callable[..., Any]]
+    fun: Callable[..., Any], fixed: dict[Any, Any], names: list[str], variants: dict[Any, Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """`fun` as a function of its dynamic arguments: all but those `given` by position or name. Equal static values
+    """`fun` as a function of its dynamic arguments: all but those `fixed` by position or name. Equal static values
     share one function object of `variants`, since caches of Jaxprs are by function."""
     # 1, 1.0 and True are equal as keys.
-    statics = tuple((parameter, type(x), x) for parameter, x in given.items())
+    statics = tuple((parameter, type(x), x) for parameter, x in fixed.items())
     # `partial` and not an inner function: it holds the values, and no variables of this call.
     variant = functools.partial(_fill, fun, statics, names)
     variant.__name__ = arguments.fun_name(fun)  # type: ignore[attr-defined]

@@ -302,8 +302,8 @@ def make_jaxpr(
         # Negative numbers count from the end of the arguments of this call.
         chosen = {n + len(args) if n < 0 else n for n in statics}
         dynamic = tuple(x for i, x in enumerate(args) if i not in chosen)
-        given = tuple((i, type(x), x) for i, x in enumerate(args) if i in chosen)
-        partial = with_static(fun, functools.partial(join_static, given)) if given else fun
+        fixed = tuple((i, type(x), x) for i, x in enumerate(args) if i in chosen)
+        partial = with_static(fun, functools.partial(join_static, fixed)) if fixed else fun
         # Added to the axes in scope: this function may itself be called inside of a mapped function.
         with scoped(axes_in_scope, (*axes_in_scope.get(), *(axis_env or ()))):
             closed, out_tree = _staged(partial, dynamic, kwargs, "make_jaxpr", chosen)
