@@ -45,16 +45,13 @@ def linalg(
     *,
     ranks: Sequence[int],
     result: Result,
-    lower: Callable[..., Any],
     many: bool = False,
     kinds: Sequence[str] | None = None,
     narrow: bool = False,
-    jvp: Callable[..., Any] | None = None,
-    transpose: Callable[..., Any] | None = None,
     batch: Callable[..., Any] | None = None,
     sharding: Callable[..., Any] | None = None,
     pad: Callable[..., Any] | None = None,
-    decomposes: bool = False,
+    **rules: Any,
 ) -> Primitive:
     """A primitive on stacks of matrices (rank 2) and vectors (rank 1).
 
@@ -64,9 +61,9 @@ def linalg(
       kinds: kinds of dtypes for each operand; by default all operands have one inexact dtype.
       narrow: whether it takes floats that LAPACK has no routines for, such as float16.
       batch: the batching rule, if the mapped axis should not become one more batch axis.
-      decomposes: see `Primitive`.
       sharding: how results are split, if other axes than those of the stack may be.
       pad: the rule for padded axes, if other axes than those of the stack may be padded.
+      **rules: others of `Primitive`.
     """
 
     def types(*avals: ShapedArray, **params: Any) -> Any:
@@ -90,13 +87,10 @@ def linalg(
         multiple_results=many,
         types=types,
         sharding=sharding or over_stack(name, ranks),
-        lower=lower,
-        jvp=jvp,
-        transpose=transpose,
         batch=batch or batched,
         pad=pad or stack_pad(ranks),
-        decomposes=decomposes,
         nan_checked=True,
+        **rules,
     )
     return primitive
 

@@ -75,14 +75,12 @@ def _reduction(
     op: Combine,
     over_batch: Callable[..., Any],
     *,
-    jvp: Callable[..., Any],
-    transpose: Callable[..., Any] | None = None,
     is_sum: bool = False,
-    vma: Callable[..., Any] | None = None,
+    **rules: Any,
 ) -> Primitive:
     """psum, pmax or pmin: any number of operands, each reduced elementwise over mapped axes.
 
-    `vma` is the rule of that name.
+    `rules` are others of `Primitive`.
     """
 
     def lower(f: Function, *xs: Value, axes: Axes, axis_index_groups: Groups) -> list[Value]:
@@ -117,15 +115,13 @@ def _reduction(
         multiple_results=True,
         types=lambda *avals, axes, axis_index_groups: list(avals),
         sharding=each,
-        vma=vma,
         lower=lower,
-        jvp=jvp,
-        transpose=transpose,
         batch=batch,
         axes=lambda params: params["axes"],
         eager=lambda *args, axes, axis_index_groups: raise_unbound(axes),
         nan_checked=is_sum,
         series="linear" if is_sum else None,
+        **rules,
     )
     return primitive
 

@@ -44,22 +44,19 @@ Params = dict[str, Any]
 def _exchange(
     name: str,
     *,
-    types: Callable[..., ShapedArray],
-    lower: Callable[..., Value],
     transpose: Callable[..., Any],
     over_batch: Callable[..., tuple[Any, Dim]],
     other_axis_batch: Callable[..., tuple[Any, Dim]],
     by_single_axes: Callable[..., Any] | None = None,
     moves: bool = True,
-    sharding: Callable[..., Any] | None = None,
-    vma: Callable[..., Any] | None = None,
+    **rules: Any,
 ) -> Primitive:
     """A linear collective of one operand.
 
     `over_batch(axis, x, dim, **params)` is the batching rule if vmap maps the axis of the collective, and
     `other_axis_batch(x, dim, **params)` if vmap maps another axis. `by_single_axes(x, lengths, **params)`, with the
     length of each axis by name, does the work of a collective over several axes by collectives over one axis each.
-    `moves` is true if elements are only moved, not combined.
+    `moves` is true if elements are only moved, not combined. `rules` are others of `Primitive`.
     """
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
@@ -88,10 +85,6 @@ def _exchange(
 
     primitive = Primitive(
         name,
-        types=types,
-        sharding=sharding,
-        vma=vma,
-        lower=lower,
         jvp=jvp,
         transpose=lambda ct, x, **params: [transpose(ct, **params)],
         batch=batch,
@@ -100,6 +93,7 @@ def _exchange(
         eager=lambda x, axis_name, **params: raise_unbound(axis_name),
         nan_checked=not moves,
         series="linear",
+        **rules,
     )
     return primitive
 

@@ -18,7 +18,7 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic, max_dim
 from ..._ir.jaxpr import Literal
 from ..._ir.key_uses import passes, replaces
-from ..._ir.primitive import Primitive, Unfused, primitive
+from ..._ir.primitive import Primitive, primitive
 from ..._ir.printing import shown_with
 from ..._ir.sharding_types import entries_of, resized
 from ..._trace.staging import JaxprTracer
@@ -42,44 +42,30 @@ Params = dict[str, Any]
 def structural(
     name: str,
     *,
-    types: Callable[..., ShapedArray],
-    lower: Callable[..., Value],
     transpose: Callable[..., Any],
     batch: Callable[..., Any],
     pad: Callable[..., Any] = pad_elementwise,
-    sharding: Callable[..., Any] | None = None,
     axis_map_of: Callable[..., dict[int, int]] | None = None,
-    extend: Callable[..., Params] | None = None,
-    show: Callable[..., Params] | None = None,
-    eager: Callable[..., Any] | None = None,
     keys: Callable[..., Any] = passes,
     nan_checked: bool = False,
-    unfused: Unfused | None = None,
-    memory_in_types: bool = False,
+    **rules: Any,
 ) -> Primitive:
     """A primitive that is linear in its operand. `transpose(ct, aval, **params)` returns the operand's cotangent, and
-    `axis_map_of(aval, **params)` maps axes of the operand to axes of the result."""
+    `axis_map_of(aval, **params)` maps axes of the operand to axes of the result. `rules` are others of `Primitive`."""
 
     prim = Primitive(
         name,
-        types=types,
         remembers=True,
-        lower=lower,
         jvp=linear_jvp(lambda: prim),
         spectral=None if axis_map_of is None else spectra.moved(lambda: prim, axis_map_of),
         transpose=lambda ct, x, **params: [transpose(ct, x.aval, **params)],
         batch=batch_of_one(batch),
         pad=pad,
-        sharding=sharding,
-        extend=extend,
-        show=show,
-        eager=eager,
         keys=keys,
         nan_checked=nan_checked,
         light=True,
         series="linear",
-        unfused=unfused,
-        memory_in_types=memory_in_types,
+        **rules,
     )
     return prim
 
