@@ -137,10 +137,6 @@ def _states_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) 
     return results, fill([*last[n:], *stored[n:]], moved, [typeof(x) for x in results])
 
 
-def _states_linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    return jvp(lambda *xs: _in_one_loop(*xs, **params), primals, tangents)
-
-
 def _in_one_loop(
     *args: Any, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int, rows: int
 ) -> list[Any]:
@@ -206,7 +202,7 @@ while_states = ProgramPrimitive(
     types=_states_types,
     lower=_states_lower,
     jvp=_states_jvp,
-    linearize=_states_linearize,
+    linearize=lambda primals, tangents, **params: jvp(lambda *xs: _in_one_loop(*xs, **params), primals, tangents),
     batch=_states_batch,
     pad=pads_programs,
     masked=lambda mask, *args, **params: while_states.rebind(args, params, masked_programs(mask, params)),

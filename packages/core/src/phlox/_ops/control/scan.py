@@ -118,10 +118,6 @@ def bind_scan(
     return outs[: len(carry)], outs[len(carry) :]
 
 
-def _scan_bodies(params: Params) -> list[Body]:
-    return [Body(params["jaxpr"], params["num_consts"])]
-
-
 def _scan_rebuild(
     args: Sequence[Any], params: Params, programs: Sequence[ClosedJaxpr], carried: Sequence[Any] = ()
 ) -> Operands:
@@ -544,7 +540,7 @@ def _scan_keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
 
 scan = ProgramPrimitive(
     "scan",
-    bodies=_scan_bodies,
+    bodies=lambda params: [Body(params["jaxpr"], params["num_consts"])],
     rebuild=_scan_rebuild,
     keeps_types=True,
     types=_scan_types,

@@ -392,17 +392,13 @@ def _scan_states_masked(
     return scan_states.rebind(args, {"lengths": lengths, **params}, [*masked_programs(mask, params), step])
 
 
-def _common_count_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
-    return common_count.bind(reduce_max(args[0], axes=(dims[0],))), None
-
-
 #: The count of a loop, of which every row of a batch has the same or, where it does not take part, a smaller one.
 common_count = Primitive(
     "common_count",
     remembers=True,
     types=lambda count: count,
     lower=lambda f, count: count,
-    batch=_common_count_batch,
+    batch=lambda axis, args, dims: (common_count.bind(reduce_max(args[0], axes=(dims[0],))), None),
     pad=pad_elementwise,
     nan_checked=False,
 )

@@ -270,10 +270,6 @@ def _deeper(layout: Ints) -> Ints:
     return (*[n + 1 for n in layout], 0)
 
 
-def _effects(params: dict[str, Any]) -> Effects:
-    return _WITH_EFFECT if params["has_side_effect"] else no_effects
-
-
 ffi_call = Primitive(
     "ffi_call",
     multiple_results=True,
@@ -283,6 +279,6 @@ ffi_call = Primitive(
     lower=_lower,
     jvp=_no_derivative,
     batch=_batch,
-    effects=_effects,
+    effects=lambda params: _WITH_EFFECT if params["has_side_effect"] else no_effects,
     nan_checked=False,
 )

@@ -178,15 +178,11 @@ def _bitcast_types(x: ShapedArray, new_dtype: Any) -> ShapedArray:
     return shaped(x.shape[:-1], new_dtype)
 
 
-def _bitcast_lower(f: Function, x: Value, new_dtype: Any) -> Value:
-    return x if x.aval.dtype == new_dtype else f.unlike("stablehlo.bitcast_convert", x, f.out)
-
-
 bitcast_convert_type = Primitive(
     "bitcast_convert_type",
     types=_bitcast_types,
     sharding=shape_sharding.bitcast_sharding,
-    lower=_bitcast_lower,
+    lower=lambda f, x, new_dtype: x if x.aval.dtype == new_dtype else f.unlike("stablehlo.bitcast_convert", x, f.out),
     jvp=lambda primals, tangents, **params: (
         out := bitcast_convert_type(*primals, **params),
         Zero(typeof(out).tangent()),
@@ -360,17 +356,13 @@ def _squeeze_types(x: ShapedArray, dimensions: tuple[int, ...]) -> ShapedArray:
     return shaped(tuple(n for i, n in enumerate(x.shape) if i not in dimensions), x.dtype, x.weak_type)
 
 
-def _squeeze_batch(x: Any, dim: int, dimensions: tuple[int, ...]) -> tuple[Any, Dim]:
-    return squeeze(move_axis(x, dim, 0), dimensions=tuple(i + 1 for i in dimensions)), 0
-
-
 squeeze = structural(
     "squeeze",
     types=_squeeze_types,
     sharding=lambda out, x, dimensions: tuple(e for i, e in enumerate(entries_of(x)) if i not in dimensions),
     lower=lambda f, x, dimensions: f.unlike("stablehlo.reshape", x, f.out),
     transpose=lambda ct, aval, dimensions: reshape(ct, new_sizes=aval.shape, dimensions=None),
-    batch=_squeeze_batch,
+    batch=lambda x, dim, dimensions: (squeeze(move_axis(x, dim, 0), dimensions=tuple(i + 1 for i in dimensions)), 0),
     extend=lambda params, trailing, x: params,
     unfused="layout",
 )
@@ -382,16 +374,12 @@ def _rev_types(x: ShapedArray, dimensions: tuple[int, ...]) -> ShapedArray:
     return x
 
 
-def _rev_batch(x: Any, dim: int, dimensions: tuple[int, ...]) -> tuple[Any, Dim]:
-    return rev(move_axis(x, dim, 0), dimensions=tuple(i + 1 for i in dimensions)), 0
-
-
 rev = structural(
     "rev",
     types=_rev_types,
     lower=lambda f, x, dimensions: f.op("stablehlo.reverse", [x], f.out, f"dimensions = {i64_array(dimensions)}"),
     transpose=lambda ct, aval, dimensions: rev(ct, dimensions=dimensions),
-    batch=_rev_batch,
+    batch=lambda x, dim, dimensions: (rev(move_axis(x, dim, 0), dimensions=tuple(i + 1 for i in dimensions)), 0),
     pad=padding.rev_pad,
     extend=lambda params, trailing, x: params,
     unfused="operation",
