@@ -35,7 +35,7 @@ from .loop import while_p
 from .once import Steps
 from .padded_scan import scan_pad
 from .rows import row_at, rows_at, with_rows, zero_array
-from .turns import backward_step, carry_fixed_point, jvp_step, split_operands
+from .turns import Loop, backward_step, carry_fixed_point, jvp_step, split_operands
 
 Params = dict[str, Any]
 
@@ -91,15 +91,9 @@ def _as_loop(
         avals = [typeof(_ZERO), *[a.update(weak_type=False) for a in map(typeof, [*carry, *ys])]]
         fixed_avals = [typeof(x) for x in (*consts, *xs)]
         limit = dtypes.int32.type(done)
-        outs = while_p.bind(
-            *consts,
-            *xs,
-            *moving,
-            cond_jaxpr=restage(lambda i, *_: [lt(i, limit)], avals, jaxpr.jaxpr),
-            cond_nconsts=0,
-            body_jaxpr=hoisted(restage(body, [*fixed_avals, *avals], jaxpr.jaxpr)),
-            body_nconsts=nconst + nxs,
-        )
+        test = restage(lambda i, *_: [lt(i, limit)], avals, jaxpr.jaxpr)
+        turn = restage(body, [*fixed_avals, *avals], jaxpr.jaxpr)
+        outs = Loop(test, turn, [], [*consts, *xs], moving, {}).bind(while_p)
         carry, ys = outs[1 : num_carry + 1], outs[num_carry + 1 :]
     if done < length:  # the remaining steps, or all of them
         carry, ys = steps(dtypes.int32.type(done), length - done, carry, ys, xs, consts)
