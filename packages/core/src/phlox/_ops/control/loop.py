@@ -37,7 +37,7 @@ from .once import Steps
 from .safe_rows import with_safe_rows
 from .state_scan import StateScan, scan_states
 from .turns import (
-    Loop,
+    Loop as Loop,
     carry_fixed_point,
     jvp_loop,
     linear_turn,

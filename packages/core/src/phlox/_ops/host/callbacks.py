@@ -29,7 +29,7 @@ from ..._xla.array import logical
 from ..._xla.callbacks import call_directly, call_host, checked, on_host
 from ..._xla.host_values import as_array
 from ..._xla.text import Function, Value
-from ..control.scan import scan
+from ..control.scan import Scan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,16 +82,8 @@ def _each(
 
     jaxpr, _ = stage(step, [*map(typeof, consts), *(typeof(x).without_axis(0) for x in xs)], name=primitive.name)
     # A scan calls the function for the examples in their order, one at a time.
-    outs = scan.bind(
-        *consts,
-        *xs,
-        jaxpr=ClosedJaxpr(jaxpr),
-        length=axis.size,
-        num_consts=len(consts),
-        num_carry=0,
-        reverse=False,
-        unroll=max(1, axis.size) if unroll else 1,
-    )
+    options = {"length": axis.size, "reverse": False, "unroll": max(1, axis.size) if unroll else 1}
+    _, outs = Scan(ClosedJaxpr(jaxpr), consts, [], xs, options).bind()
     return outs, [0] * len(outs)
 
 

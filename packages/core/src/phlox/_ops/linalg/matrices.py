@@ -22,7 +22,7 @@ from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.sharding_types import with_reductions
 from ..._transform.spectra import Decomposition, Followed, Slope, Spectrum, Vectors
 from ..._xla.lapack import LETTERS
-from ..control.scan import scan
+from ..control.scan import Scan
 from ..elementwise.arithmetic import abs_, add, conj, div, mul, real, sqrt, stop_gradient, sub
 from ..elementwise.families import INEXACT, check_kind, literal, same_dtype
 from ..elementwise.logic import and_, eq, ge, le, not_, select
@@ -389,13 +389,5 @@ def loop_over_rows(step: Callable[..., Sequence[Any]], carry: Sequence[Any], xs:
     length = typeof(xs[0]).shape[0]
     jaxpr, consts = stage(step, [*map(typeof, carry), *[typeof(x).without_axis(0) for x in xs]])
     assert not consts
-    return scan.bind(
-        *carry,
-        *xs,
-        jaxpr=ClosedJaxpr(jaxpr),
-        length=length,
-        num_consts=0,
-        num_carry=len(carry),
-        reverse=False,
-        unroll=1,
-    )
+    last, rows = Scan(ClosedJaxpr(jaxpr), [], carry, xs, {"length": length, "reverse": False, "unroll": 1}).bind()
+    return [*last, *rows]
