@@ -177,9 +177,7 @@ def _evaluated(*args: Any, bwd: Rule, num_res: int, out_avals: Sequence[ShapedAr
     return [instantiate(t) for t in bwd.other_mode(args[:num_res], args[num_res:])]
 
 
-def _lin_transpose(
-    cotangents: Sequence[Any], *args: Any, bwd: Rule, num_res: int, out_avals: Sequence[ShapedArray]
-) -> list[Any]:
+def _lin_transpose(cotangents: Sequence[Any], *args: Any, bwd: Rule, num_res: int, **_: Any) -> list[Any]:
     # The residuals are values, and only the tangents are linear: these get the cotangents that the user's rule returns.
     residuals = args[:num_res]
     return [None] * num_res + list(bwd.call(residuals, cotangents))

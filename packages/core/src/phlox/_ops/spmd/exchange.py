@@ -132,13 +132,7 @@ def _all_gather_types(
 
 
 def _all_gather_lower(
-    f: Function,
-    x: Value,
-    all_gather_dimension: int,
-    axis_name: Axes,
-    axis_index_groups: Groups,
-    axis_size: int,
-    tiled: bool,
+    f: Function, x: Value, all_gather_dimension: int, axis_name: Axes, axis_index_groups: Groups, tiled: bool, **_: Any
 ) -> Value:
     at, shape = all_gather_dimension, x.aval.shape
     if not tiled:
@@ -148,7 +142,7 @@ def _all_gather_lower(
 
 
 def _all_gather_over_batch(
-    axis: BatchAxis, x: Any, dim: Dim, all_gather_dimension: int, axis_index_groups: Groups, axis_size: int, tiled: bool
+    axis: BatchAxis, x: Any, dim: Dim, all_gather_dimension: int, tiled: bool, **_: Any
 ) -> tuple[Any, Dim]:
     at = all_gather_dimension
     whole = insert_axis(x, axis.size, at) if dim is None else move_axis(x, dim, at)
@@ -197,9 +191,7 @@ all_gather = _exchange(
 )
 
 
-def _own_part(
-    ct: Any, all_gather_dimension: int, axis_name: Axes, axis_index_groups: Groups, axis_size: int, tiled: bool
-) -> Any:
+def _own_part(ct: Any, all_gather_dimension: int, axis_name: Axes, axis_size: int, tiled: bool, **_: Any) -> Any:
     """The part of a gathered array that this device has contributed."""
     index = zeros(shaped((), dtypes.int32))
     for name in axis_name:  # the index along the first name varies slowest
@@ -266,7 +258,7 @@ def _reduce_scatter_lower(
 
 
 def _reduce_scatter_over_batch(
-    axis: BatchAxis, x: Any, dim: Dim, scatter_dimension: int, axis_index_groups: Groups, axis_size: int, tiled: bool
+    axis: BatchAxis, x: Any, dim: Dim, scatter_dimension: int, tiled: bool, **_: Any
 ) -> tuple[Any, Dim]:
     # The operand is not mapped: each example adds the same array.
     total = mul(x, literal(x, axis.size)) if dim is None else reduce_sum(x, axes=(dim,))
@@ -351,7 +343,7 @@ def _all_to_all_lower(
 
 
 def _all_to_all_over_batch(
-    axis: BatchAxis, x: Any, dim: Dim, split_axis: int, concat_axis: int, axis_index_groups: Groups, axis_size: int
+    axis: BatchAxis, x: Any, dim: Dim, split_axis: int, concat_axis: int, **_: Any
 ) -> tuple[Any, Dim]:
     # The operand is [sender, ..., receiver, part, ...]; the receivers become the batch axis.
     whole = insert_axis(x, axis.size, 0) if dim is None else move_axis(x, dim, 0)
