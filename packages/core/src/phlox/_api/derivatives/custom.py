@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._base import pytree
 from ..._base.errors import DerivativeError, FunctionTreeError, OptionError, UnexpectedTracerError, UnsupportedError
@@ -31,12 +31,6 @@ from .custom_function import CustomFunction, bind_call
 from .function_with_rules import no_rule, positional
 from .rule_results import OutType, RuleName, check_returned_refs, checked_tangents, flat_cotangents, pair_of, run_rule
 from .symbolic import CustomVJPPrimal, as_residual, as_rule_argument
-
-if TYPE_CHECKING:
-    from typing import ParamSpec, TypeVar
-
-    Q = ParamSpec("Q")
-    S = TypeVar("S")
 
 
 class custom_jvp(CustomFunction[P, R]):
