@@ -38,7 +38,7 @@ from ..._trace.trace import Tracer, check_live
 from ..._xla.array import ArrayImpl
 from ..._xla.placement import aval_of, is_committed, placement_for
 from ..._xla.program import explain_failure
-from . import arguments, donation
+from . import arguments
 from .bound_call import BoundCall, bind, join_static
 from .caches import Caches, Stats, caches_for, clear_if_full
 from .calling import FAILURES, MAX_ARRAYS, specialize
@@ -139,7 +139,7 @@ class JitFunction:
     def _donated(self, call: BoundCall) -> frozenset[int]:
         """Indices of the donated leaves of a call."""
         # `self.options` reads the signature of the user's function, so it waits until something is donated.
-        return donation.leaves(self.options, call) if self._has_donated else frozenset()
+        return call.donated(self.options) if self._has_donated else frozenset()
 
     @property
     def _form_matters(self) -> bool:

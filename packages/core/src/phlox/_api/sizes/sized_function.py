@@ -32,7 +32,7 @@ from ..._trace.trace import Tracer
 from ..._xla.array import ArrayImpl
 from ..._xla.placement import Placed
 from ..export import dimensions as dimensions  # reads the constraints of scopes
-from ..jit import arguments, donation
+from ..jit import arguments
 from ..jit.bound_call import BoundCall, join_static
 from ..jit.caches import clear_if_full
 from ..jit.entry import NUMBERS
@@ -249,7 +249,7 @@ class SizedFunction:
         if runner is None:
             donated: frozenset[int] = frozenset()
             if self.jitted._has_donated and call.args is not None:
-                donated = donation.leaves(self.jitted.options, call)
+                donated = call.donated(self.jitted.options)
             runner = self.runners[key] = Runner(program, self.jitted._options, call, donated)
         return runner
 
