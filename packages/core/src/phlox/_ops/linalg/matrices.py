@@ -27,8 +27,8 @@ from ..elementwise.arithmetic import abs_, add, conj, div, mul, real, sqrt, stop
 from ..elementwise.families import INEXACT, check_kind, literal, same_dtype
 from ..elementwise.logic import and_, eq, ge, le, not_, select
 from ..reductions.reduce import reduce_max, reduce_or, reduce_sum
-from ..structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
-from ..structure.gather import gather
+from ..structure.dimension_numbers import GatherDimensionNumbers
+from ..structure.gather import take
 from ..structure.iota import iota
 from ..structure.shape import broadcast_in_dim, broadcast_to, convert, reshape, transpose
 from ..structure.slicing import along, slice_
@@ -352,16 +352,7 @@ def take_rows(x: Any, order: Any) -> Any:
     shape = typeof(x).shape
     stack = tuple(range(len(shape) - 2))
     numbers = GatherDimensionNumbers((len(shape) - 1,), (len(shape) - 2,), (len(shape) - 2,), stack, stack)
-    return gather(
-        x,
-        reshape(order, new_sizes=(*typeof(order).shape, 1), dimensions=None),
-        dimension_numbers=numbers,
-        slice_sizes=(*(min_dim(n, 1) for n in shape[:-1]), shape[-1]),
-        unique_indices=True,
-        indices_are_sorted=False,
-        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
-        fill_value=None,
-    )
+    return take(x, order, numbers, (*(min_dim(n, 1) for n in shape[:-1]), shape[-1]), unique=True)
 
 
 def take_columns(x: Any, order: Any) -> Any:
