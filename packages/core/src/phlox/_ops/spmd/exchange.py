@@ -24,7 +24,7 @@ from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import mul
 from ..elementwise.families import NUMBER, check_kind, literal
 from ..reductions.reduce import combined, reduce_sum
-from ..structure.shape import concatenate, reshape
+from ..structure.shape import concatenate, merge_axes, reshape, split_axis
 from ..structure.slicing import along, dynamic_slice
 from .collectives import (
     CHANNEL,
@@ -103,15 +103,7 @@ def _split(x: Any, axis: int, count: int) -> Any:
     shape = typeof(x).shape
     if shape[axis] % count:
         raise ShapeError(f"axis {axis} of {typeof(x).short} cannot be split evenly into {count} parts", axis=axis)
-    parts = (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :])
-    return reshape(x, new_sizes=parts, dimensions=None)
-
-
-def _fold(x: Any, axis: int) -> Any:
-    """`x` with an axis and the next one merged."""
-    shape = typeof(x).shape
-    folded = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
-    return reshape(x, new_sizes=folded, dimensions=None)
+    return split_axis(x, axis, count)
 
 
 def _split_into(x: Any, axis: int, lengths: Sequence[int]) -> Any:
@@ -146,7 +138,7 @@ def _all_gather_over_batch(
 ) -> tuple[Any, Dim]:
     at = all_gather_dimension
     whole = insert_axis(x, axis.size, at) if dim is None else move_axis(x, dim, at)
-    return (_fold(whole, at) if tiled else whole), None
+    return (merge_axes(whole, at) if tiled else whole), None
 
 
 def _all_gather_other_axis_batch(
@@ -348,7 +340,7 @@ def _all_to_all_over_batch(
     # The operand is [sender, ..., receiver, part, ...]; the receivers become the batch axis.
     whole = insert_axis(x, axis.size, 0) if dim is None else move_axis(x, dim, 0)
     parts = move_axis(_split(whole, split_axis + 1, axis.size), split_axis + 1, 0)
-    return _fold(move_axis(parts, 1, concat_axis + 1), concat_axis + 1), 0
+    return merge_axes(move_axis(parts, 1, concat_axis + 1), concat_axis + 1), 0
 
 
 def _all_to_all_other_axis_batch(x: Any, dim: Dim, split_axis: int, concat_axis: int, **params: Any) -> tuple[Any, Dim]:
@@ -372,7 +364,7 @@ def _all_to_all_by_single_axes(
         source, to = (split_axis, concat_axis + count - 1) if concat_is_after else (split_axis + i, concat_axis + i)
         x = move_axis(x, source, to)
     for _ in lengths:
-        x = _fold(x, concat_axis)
+        x = merge_axes(x, concat_axis)
     return x
 
 

@@ -225,6 +225,20 @@ reshape = structural(
 )
 
 
+def split_axis(x: Any, axis: int, count: int) -> Any:
+    """`x` with an axis split in two: one of length `count`, followed by one along each part."""
+    shape = typeof(x).shape
+    sizes = (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :])
+    return reshape(x, new_sizes=sizes, dimensions=None)
+
+
+def merge_axes(x: Any, axis: int) -> Any:
+    """`x` with an axis and the next one merged."""
+    shape = typeof(x).shape
+    sizes = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+    return reshape(x, new_sizes=sizes, dimensions=None)
+
+
 def _transpose_types(x: ShapedArray, permutation: tuple[int, ...]) -> ShapedArray:
     if sorted(permutation) != list(range(x.ndim)):
         raise ShapeError(
