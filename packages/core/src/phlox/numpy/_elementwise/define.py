@@ -52,7 +52,6 @@ def define_unary(
     example: str,
     result: str,
     *,
-    note: str = "",
     dtype: str = "",
     raises: str = "",
     is_ufunc: bool = False,
@@ -61,7 +60,6 @@ def define_unary(
 
     Args:
       summary, example, result: for the docstring: the first sentence, the arguments of a call, its result as printed.
-      note: for the docstring: what follows the first sentence.
       dtype: for the docstring: the dtype of the result; by default what `prepare` and `result` imply.
       raises: for the docstring: the condition under which a `DtypeError` is raised.
       is_ufunc: for the docstring: whether the public object is a `ufunc` (see `ufuncs.py`), which takes `*args`, `out`
@@ -73,7 +71,7 @@ def define_unary(
 
     entries = f"{'*args: the operand `x`' if is_ufunc else 'x'}: an array of any shape, or a number."
     returns = f"An array of the shape of `x`, of {dtype or _dtype(prepare, result, AS_FLOAT, 'its dtype')}."
-    return _finish(function, name, summary, note, entries, returns, raises, example, result, is_ufunc)
+    return _finish(function, name, summary, "", entries, returns, raises, example, result, is_ufunc)
 
 
 def define_binary(
