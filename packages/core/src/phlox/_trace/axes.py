@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -47,10 +48,7 @@ def tracked_axes() -> tuple[AxisName, ...]:
 def axis_size(name: AxisName) -> int:
     """Size of the mapped axis `name`; for a tuple of names the product of the sizes."""
     if isinstance(name, tuple):
-        product = 1
-        for one in name:
-            product *= axis_size(one)
-        return product
+        return math.prod(map(axis_size, name))
     for known, size, *_ in reversed(axis_env.get()):
         if known == name:
             return size
