@@ -81,9 +81,6 @@ def record_event(event: str, **kwargs: str | int) -> None:
       event: name of the event, by convention a path such as ``"/my/event"``.
       **kwargs: metadata for the listeners.
 
-    Returns:
-      None.
-
     >>> record_event("/my/event", kind="test")
     """
     # Accounts come first, so that they are right even if a listener raises.
@@ -101,9 +98,6 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
       duration: duration in seconds.
       **kwargs: metadata for the listeners.
 
-    Returns:
-      None.
-
     >>> record_event_duration_secs("/my/event", 0.5)
     """
     account = _account.get()
@@ -120,9 +114,6 @@ def record_event_time_span(event: str, start_time: float, end_time: float, **kwa
       start_time, end_time: begin and end in seconds, as ``time.time`` returns them.
       **kwargs: metadata for the listeners.
 
-    Returns:
-      None.
-
     >>> record_event_time_span("/my/event", 0.0, 0.5)
     """
     _notify(_spans, event, start_time, end_time, **kwargs)
@@ -136,9 +127,6 @@ def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
       value: the number.
       **kwargs: metadata for the listeners.
 
-    Returns:
-      None.
-
     >>> record_scalar("/my/loss", 0.1)
     """
     _notify(_scalars, event, value, **kwargs)
@@ -149,9 +137,6 @@ def register_event_listener(callback: Listener) -> None:
 
     Args:
       callback: is called as ``callback(event, **metadata)``.
-
-    Returns:
-      None.
 
     >>> heard = []
     >>> listener = lambda event, **metadata: heard.append(event)
@@ -170,9 +155,6 @@ def register_event_duration_secs_listener(callback: Listener) -> None:
     Args:
       callback: is called as ``callback(event, seconds, **metadata)``.
 
-    Returns:
-      None.
-
     >>> names = []
     >>> listener = lambda event, seconds, **metadata: names.append(event.split("/")[-1])
     >>> register_event_duration_secs_listener(listener)
@@ -190,9 +172,6 @@ def register_event_time_span_listener(callback: Listener) -> None:
     Args:
       callback: is called as ``callback(event, start, end, **metadata)``, with times as ``time.time`` returns them.
 
-    Returns:
-      None.
-
     >>> listener = lambda event, start, end, **metadata: None
     >>> register_event_time_span_listener(listener)
     >>> unregister_event_time_span_listener(listener)
@@ -206,9 +185,6 @@ def register_scalar_listener(callback: Listener) -> None:
     Args:
       callback: is called as ``callback(event, value, **metadata)``.
 
-    Returns:
-      None.
-
     >>> listener = lambda event, value, **metadata: None
     >>> register_scalar_listener(listener)
     >>> unregister_scalar_listener(listener)
@@ -221,9 +197,6 @@ def unregister_event_listener(callback: Listener) -> None:
 
     Args:
       callback: the function that was registered.
-
-    Returns:
-      None.
 
     Raises:
       AssertionError: `callback` is not registered.
@@ -276,9 +249,6 @@ def _remove(listeners: list[Listener], callback: Listener) -> None:
 
 def clear_event_listeners() -> None:
     """Removes all listeners.
-
-    Returns:
-      None.
 
     >>> clear_event_listeners()
     """

@@ -140,9 +140,6 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
       in_tree: a tree of arrays. Arrays that are distributed over several processes are not compared.
       fail_message: the beginning of the error message.
 
-    Returns:
-      None.
-
     Raises:
       AssertionError: the values differ. All processes raise it.
 

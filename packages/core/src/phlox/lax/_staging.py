@@ -71,9 +71,6 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
       prevent_mlir_dce: whether to keep the compiler from removing the computation too; this calls a foreign function
         ``dce_sink``, which must be registered.
 
-    Returns:
-      None.
-
     >>> import phlox
     >>> len(phlox.make_jaxpr(lambda x: dce_sink(x + 1))(1.0).eqns)
     2

@@ -96,9 +96,6 @@ class custom_jvp(CustomFunction[P, R]):
           fwd, bwd: the rules, as `custom_vjp` describes them.
           **options: those of `custom_vjp.defvjp`.
 
-        Returns:
-          None.
-
         Raises:
           DerivativeError: some arguments are not differentiated (`nondiff_argnums`).
 
@@ -121,9 +118,6 @@ class custom_jvp(CustomFunction[P, R]):
         Args:
           *jvps: ``rule(tangent, out, *primals)`` returns what this argument contributes to the tangent of out; None
             for zero.
-
-        Returns:
-          None.
 
         Raises:
           DerivativeError: some arguments are not differentiated.
@@ -320,9 +314,6 @@ class custom_vjp(CustomFunction[P, R]):
           generic_batching: under `vmap`, where all examples share a result and `bwd` returns a cotangent of each
             example for an argument that they share, the first example gets the whole cotangent of the result; without
             it a `DerivativeError` is raised. Where `fwd` maps a result that `fun` does not, the first example's counts.
-
-        Returns:
-          None.
 
         Raises:
           UnsupportedError: both `symbolic_zeros` and `optimize_remat` are set.

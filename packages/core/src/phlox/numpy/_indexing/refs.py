@@ -182,9 +182,6 @@ def set(ref: Ref | RefView, idx: Any, value: ArrayLike) -> None:
       value: new value: an array with the shape and dtype of the selected elements; for a single element also a Python
         number of the same kind.
 
-    Returns:
-      None.
-
     Raises:
       DtypeError: `value` has another dtype.
       RefError: an integer of the index is outside of the array, or `ref` is used after `freeze` or `free_ref`.
