@@ -111,7 +111,6 @@ def segment_sum(
       OptionError: `num_segments` is negative, or `bucket_size` is not positive.
       ConcretizationTypeError: `segment_ids` is traced and `num_segments` is None.
 
-    >>> import phlox
     >>> phlox.ops.segment_sum(jnp.array([1, 2, 4]), jnp.array([0, 1, 0]))
     Array([5, 2], dtype=int32)
     """
@@ -135,7 +134,6 @@ def segment_prod(
     Returns:
       An array of shape (num_segments, ...), of the dtype of `data`; 1 for a segment without rows.
 
-    >>> import phlox
     >>> phlox.ops.segment_prod(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
     Array([1, 8], dtype=int32)
     """
@@ -160,7 +158,6 @@ def segment_max(
       An array of shape (num_segments, ...), of the dtype of `data`; -inf, or the least integer, for a segment without
       rows.
 
-    >>> import phlox
     >>> phlox.ops.segment_max(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
     Array([1, 4], dtype=int32)
     """
@@ -185,7 +182,6 @@ def segment_min(
       An array of shape (num_segments, ...), of the dtype of `data`; inf, or the greatest integer, for a segment without
       rows.
 
-    >>> import phlox
     >>> phlox.ops.segment_min(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
     Array([1, 2], dtype=int32)
     """

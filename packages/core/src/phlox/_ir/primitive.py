@@ -325,7 +325,6 @@ def primitive(name: str) -> Primitive:
     Raises:
       KeyError: there is no such primitive, or the module that defines it is not imported yet.
 
-    >>> import phlox
     >>> float(primitive("sin").bind(0.0))
     0.0
     """

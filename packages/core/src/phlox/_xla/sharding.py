@@ -287,7 +287,6 @@ class NamedSharding(Sharding):
 
     With an `AbstractMesh`, which has no devices, it describes a sharding, but no array can have it.
 
-    >>> import phlox
     >>> mesh = Mesh(np.array(phlox.devices()[:1]), "data")
     >>> NamedSharding(mesh, PartitionSpec("data")).shard_shape((4, 2))
     (4, 2)
@@ -564,7 +563,6 @@ def make_single_device_sharding(device: Device, *, memory_kind: str | None = Non
     Raises:
       OptionError: the device has no memory of this kind.
 
-    >>> import phlox
     >>> make_single_device_sharding(phlox.devices()[0]).num_devices
     1
     """

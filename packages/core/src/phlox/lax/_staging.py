@@ -71,7 +71,6 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
       prevent_mlir_dce: whether to keep the compiler from removing the computation too; this calls a foreign function
         ``dce_sink``, which must be registered.
 
-    >>> import phlox
     >>> len(phlox.make_jaxpr(lambda x: dce_sink(x + 1))(1.0).eqns)
     2
     """
@@ -202,7 +201,6 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
       ShardingTypeError: a spec names `Explicit` axes of the mesh.
       ShardingAssertionError: all axes of the mesh of the context are `Explicit`, and the array is split otherwise.
 
-    >>> import phlox
     >>> mesh = phlox.sharding.Mesh(phlox.devices()[:1], "x")
     >>> with_sharding_constraint(np.ones(2, np.float32), phlox.NamedSharding(mesh, phlox.P("x")))
     Array([1., 1.], dtype=float32)

@@ -48,7 +48,6 @@ class custom_jvp(CustomFunction[P, R]):
       OptionError: `fun` has no such arguments.
       UndefinedRuleError: in a call, when no rule has been set.
 
-    >>> import phlox, phlox.numpy as jnp
     >>> @phlox.custom_jvp
     ... def f(x):
     ...     return jnp.sin(x)
@@ -274,7 +273,6 @@ class custom_vjp(CustomFunction[P, R]):
       OptionError: `fun` has no such arguments.
       UndefinedRuleError: in a call, when no rules have been set.
 
-    >>> import phlox, phlox.numpy as jnp
     >>> @phlox.custom_vjp
     ... def clipped(x):
     ...     return x

@@ -82,7 +82,6 @@ def pmap(
         function mapped over another mesh is around.
       OptionError: `in_axes` has negative numbers.
 
-    >>> import phlox, phlox.numpy as jnp
     >>> phlox.pmap(lambda x: x / phlox.lax.psum(x, "i"), axis_name="i")(jnp.array([4.0]))
     Array([1.], dtype=float32)
     """

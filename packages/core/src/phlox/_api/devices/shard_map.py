@@ -87,7 +87,6 @@ def shard_map(
         lacks.
       TreeError: in a call, when specs are no prefix of the arguments or the result.
 
-    >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("i",))
     >>> total = phlox.shard_map(lambda x: phlox.lax.psum(x, "i"), mesh=mesh, in_specs=phlox.P("i"), out_specs=phlox.P())
     >>> total(np.ones(2, np.float32))
@@ -129,7 +128,6 @@ def smap(
       ArgumentError: `axis_name` is not one name, or `in_axes` or `out_axes` has leaves that are no axes.
       DeviceError: in a call, when there is no mesh in the context.
 
-    >>> import phlox
     >>> with phlox.set_mesh(phlox.make_mesh((1,), ("i",))):
     ...     smap(lambda x: x + phlox.lax.axis_index("i"), in_axes=0, out_axes=0, axis_name="i")(np.arange(2))
     Array([0, 1], dtype=int32)

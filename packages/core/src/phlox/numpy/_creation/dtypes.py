@@ -115,7 +115,6 @@ def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...
       OptionError: `kind` is a string that names neither a kind nor a dtype.
       ArgumentError: `kind` is neither a string nor a dtype nor a tuple of these.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.isdtype(jnp.bfloat16, "real floating"), jnp.isdtype("int8", ("bool", jnp.int16))
     (True, False)
     """

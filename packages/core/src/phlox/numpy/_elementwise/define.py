@@ -132,7 +132,7 @@ def _finish(
     mirrored = f" (as ``numpy.{name}``)" if hasattr(np, name) else ""
     function.__doc__ = (
         f"{summary}, elementwise{mirrored}.\n\n{note}Args:\n  {entries}\n\nReturns:\n  {returns}\n\n"
-        f"{errors}>>> import phlox.numpy as jnp\n>>> jnp.{name}({example})\n{result}\n"
+        f"{errors}>>> jnp.{name}({example})\n{result}\n"
     )
     # Called eagerly it runs one compiled program. In a trace its operations are written into the outer program, so that
     # jaxprs have no calls of such small functions.

@@ -98,7 +98,6 @@ def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
     Returns:
       A `Ref` of this shape and dtype.
 
-    >>> import phlox
     >>> empty_ref(phlox.ShapeDtypeStruct((2,), "float32")).shape
     (2,)
     """

@@ -70,7 +70,6 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
       ShapeError: `arrays` is empty, the arrays have no axes, or they differ in length along another axis.
       ArgumentError: `arrays` is not a sequence.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.concatenate([jnp.zeros(2), jnp.ones(1)])
     Array([0., 0., 1.], dtype=float32)
     """
@@ -95,7 +94,6 @@ def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     Raises:
       ShapeError: `arrays` is empty, the arrays have no axes, or they differ in length along another axis.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.concat([jnp.zeros(1), jnp.ones(1)])
     Array([0., 1.], dtype=float32)
     """
@@ -132,7 +130,6 @@ def stack(
       ShapeError: `arrays` is empty, or the shapes differ.
       UnsupportedError: `out` is not None.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.stack([1.0, 2.0])
     Array([1., 2.], dtype=float32, weak_type=True)
     """
@@ -154,7 +151,6 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     Raises:
       ShapeError: `tup` is empty, or lengths along other axes differ.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.vstack([jnp.zeros(2), jnp.ones(2)]).shape
     (2, 2)
     """
@@ -174,7 +170,6 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     Raises:
       ShapeError: `tup` is empty, or lengths along other axes differ.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.hstack([jnp.zeros(2), jnp.ones(1)])
     Array([0., 0., 1.], dtype=float32)
     """
@@ -206,7 +201,6 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 
       ShapeError: the axis cannot be split into that many equal parts (see `array_split`), or the number of parts is
         less than one.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.split(jnp.arange(4), 2)
     [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
     """
@@ -225,7 +219,6 @@ def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: 
     Raises:
       ShapeError: the number of parts is less than one.
 
-    >>> import phlox.numpy as jnp
     >>> [x.shape[0] for x in jnp.array_split(jnp.arange(5), 2)]
     [3, 2]
     """

@@ -56,7 +56,6 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
     Returns:
       A tuple of ints, one for each axis.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.shape(jnp.ones((2, 3)))
     (2, 3)
     """
@@ -88,7 +87,6 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     Returns:
       An int.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), 1)
     (6, 3)
     """
@@ -139,7 +137,6 @@ def reshape(
       ArgumentError: `shape` is traced or not of integers.
       OptionError: `order` is not one of the listed names.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.reshape(jnp.arange(4), (2, -1))
     Array([[0, 1],
            [2, 3]], dtype=int32)
@@ -172,7 +169,6 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
     Raises:
       OptionError: `order` is not one of the listed names.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.ravel(jnp.ones((2, 2)))
     Array([1., 1., 1., 1.], dtype=float32)
     """
@@ -207,7 +203,6 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     Raises:
       ShapeError: `axes` is not a permutation of the axes of `a`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.transpose(jnp.ones((2, 3))).shape
     (3, 2)
     """
@@ -227,7 +222,6 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     Args:
       axes: permutation of the axes: axis i of the result is axis ``axes[i]`` of `a`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
@@ -246,7 +240,6 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     Raises:
       ShapeError: `x` has fewer than two axes.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
     (5, 3, 2)
     """
@@ -266,7 +259,6 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     Returns:
       An array of the dtype of `a`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
@@ -305,7 +297,6 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     Raises:
       ShapeError: `source` and `destination` differ in length, or name an axis twice.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
@@ -339,7 +330,6 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     Raises:
       ShapeError: a position occurs twice.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.expand_dims(jnp.ones(3), (0, -1)).shape
     (1, 3, 1)
     """
@@ -359,7 +349,6 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     Raises:
       ShapeError: an axis to drop has another length.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape
     (3,)
     """
@@ -379,7 +368,6 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     Returns:
       An array of the shape and dtype of `m`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.flip(jnp.arange(3))
     Array([2, 1, 0], dtype=int32)
     """
@@ -412,7 +400,6 @@ def atleast_2d(*arys: ArrayLike) -> Any:
     Returns:
       An array for one argument, a tuple of arrays for several; a number has shape (1, 1), a vector (1, n).
 
-    >>> import phlox.numpy as jnp
     >>> jnp.atleast_2d(jnp.ones(3)).shape
     (1, 3)
     """

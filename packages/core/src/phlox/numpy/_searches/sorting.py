@@ -50,7 +50,6 @@ def sort(
     Raises:
       ArgumentError: `kind` or `order` is not None.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.sort(jnp.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
@@ -88,7 +87,6 @@ def argsort(
     Raises:
       ArgumentError: `kind` or `order` is not None.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.argsort(jnp.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
     """

@@ -68,7 +68,6 @@ def mean(
     Raises:
       DtypeError: `where` is not of bools.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.mean(jnp.array([1, 2, 3, 4]))
     Array(2.5, dtype=float32)
     """
@@ -164,7 +163,6 @@ def var(
       OptionError: both `ddof` and `correction` are given.
       DtypeError: `a` is complex and `dtype` is not; `where` is not of bools.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.var(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
@@ -222,7 +220,6 @@ def std(
       DtypeError: `dtype` is neither a float nor complex; `a` is complex and `dtype` is not; `where` is not of bools.
       OptionError: both `ddof` and `correction` are given.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
@@ -250,7 +247,6 @@ def average(
     Raises:
       ShapeError: the shape of `weights` matches neither `a` nor the lengths of `axis`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
     Array(1.5, dtype=float32)
     """
