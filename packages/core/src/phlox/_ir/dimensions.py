@@ -59,7 +59,7 @@ class SymbolicScope:
         JAX they do not by default: what cannot be told to be equal is unequal, and no length is 0. phlox's own code
         has a form for that answer which is right for all lengths.
 
-    >>> SymbolicScope(["a >= 3"])
+    >>> phlox.export.SymbolicScope(["a >= 3"])
     SymbolicScope('a >= 3')
     """
 
