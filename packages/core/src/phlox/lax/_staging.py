@@ -21,7 +21,7 @@ from .._ops.spmd.reshard import layout_constraint
 from .._trace.staging import stage as record
 from .._trace.trace import Tracer, typeof
 from .._xla.layout import Format, Layout
-from .._xla.partition_spec import UNCONSTRAINED, axes_of
+from .._xla.partition_spec import UNCONSTRAINED, axes_of, entries_for
 from .._xla.sharding import NamedSharding, Sharding
 from ..typing import Array, ArrayLike
 from ._branches import choice
@@ -258,7 +258,7 @@ def _over_auto_axes(x: Any, sharding: NamedSharding) -> Any:
             avals=[aval],
         )
     if any(split) and len(spec) <= aval.ndim:
-        entries = [*spec, *[None] * (aval.ndim - len(spec))]
+        entries = entries_for(spec, aval.ndim)
         merged = [(*have, *axes_of(entry)) if have else entry for have, entry in zip(split, entries, strict=True)]
         sharding = sharding.update(spec=spec.update(partitions=merged))
     return reshard(x, sharding)

@@ -6,6 +6,7 @@ that eager calls find the compiled program.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
 from typing import Any
 
@@ -16,12 +17,13 @@ from ..._base.wrapping import wraps
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts, only
 from ..._ir.primitive import current_trace
+from ..._ir.sharding_types import entry_of
 from ..._ops.spmd import shard_map as spmd
 from ..._trace.refs import AbstractRef, Ref, values, write_all
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, typeof
 from ..._xla.mesh import AbstractMesh, Mesh, current_mesh
-from ..._xla.partition_spec import PartitionSpec, axes_of, check_spec, tiles
+from ..._xla.partition_spec import PartitionSpec, axes_of, check_spec, spec_along, tiles
 from ..._xla.sharding import NamedSharding
 from ..jit import arguments
 from ..jit.calling import function_of
@@ -141,11 +143,9 @@ def smap(
         if axes is not Infer and not all(isinstance(a, int) for a in pytree.tree_leaves(axes)):
             raise ArgumentError(f"smap: {what}={axes!r} holds something that is neither an integer nor None")
 
-    def spec(axis: int | None) -> PartitionSpec:
-        return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
-
     def specs(axes: Any) -> Any:
-        return axes if axes is Infer else pytree.tree_map(spec, axes, is_leaf=pytree.is_none)
+        along = functools.partial(spec_along, name=axis_name)
+        return axes if axes is Infer else pytree.tree_map(along, axes, is_leaf=pytree.is_none)
 
     if f is None:
         return lambda g: _mapped("smap", g, None, specs(in_axes), specs(out_axes), frozenset([axis_name]), True)
@@ -339,8 +339,7 @@ def _spec_of(function: str, mesh: Mesh, x: Any, names: frozenset[Any]) -> Partit
     entries = [tuple(a for a in entry if a in (names or mesh.axis_names)) for entry in spec.entries]
     unreduced, reduced, _ = spec.reductions
     over = frozenset(names or mesh.axis_names)
-    partitions = [entry[0] if len(entry) == 1 else entry or None for entry in entries]
-    return PartitionSpec(*partitions, unreduced=unreduced & over, reduced=reduced & over)
+    return PartitionSpec(*map(entry_of, entries), unreduced=unreduced & over, reduced=reduced & over)
 
 
 class _Program:
