@@ -9,6 +9,7 @@ from typing import Any
 from ..._base import pytree
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, OptionError
+from ..._base.interning import clear_if_full
 from ..._base.pytree import flatten
 from ..._base.wrapping import P, R, renamed, wraps
 from ..._ir.avals import ShapedArray, typeof_value
@@ -23,7 +24,6 @@ from ..._trace.refs import Ref
 from ..._trace.trace import typeof
 from ..jit import arguments
 from ..jit.bodies import operands_of, staged
-from ..jit.caches import clear_if_full
 from ..jit.programs import make_jaxpr
 from ..jit.references import closed_over
 from ..jit.user_functions import user_call
