@@ -363,6 +363,7 @@ def tree_leaves_with_path(
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
+@docs_from(tree_map)
 def tree_map_with_path(
     f: Callable[..., Any],
     tree: Any,
@@ -374,16 +375,7 @@ def tree_map_with_path(
 
     Args:
       f: function of a path (a tuple of keys such as `DictKey`), a leaf of `tree`, and one subtree of each of `rest`.
-      tree: any tree.
-      *rest: trees with the structure of `tree`; where `tree` has a leaf they may have a subtree, which `f` receives.
-      is_leaf: function of a node of `tree`: True where it counts as a leaf. None: no container does.
       is_leaf_takes_path: call ``is_leaf(path, node)`` instead.
-
-    Returns:
-      A tree with the structure of `tree` and the results of `f` as leaves.
-
-    Raises:
-      TreeError: one of `rest` does not have the structure.
 
     >>> tree_map_with_path(lambda path, x: keystr(path) + "=" + str(x), {"a": 1})
     {'a': "['a']=1"}

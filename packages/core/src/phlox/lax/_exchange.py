@@ -255,12 +255,11 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     return _each("ppermute", x, lambda leaf: ops.ppermute.bind(varying_over(leaf, names), axis_name=names, perm=pairs))
 
 
+@docs_from(ppermute)
 def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     """The values of `x` permuted along a mapped axis (StableHLO's ``collective_permute``).
 
     Args:
-      x: pytree of arrays.
-      axis_name: name of the mapped axis, or a tuple of names.
       perm: permutation of the positions 0, 1, …: for each position along the axis, the position that its new value
         comes from.
 
@@ -268,7 +267,6 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
       A pytree like `x`; zeros at positions beyond the length of `perm`.
 
     Raises:
-      AxisNameError: no mapped axis has this name.
       OptionError: `perm` is not a permutation, or longer than the axis.
 
     >>> phlox.vmap(lambda x: pshuffle(x, "i", [2, 0, 1]), axis_name="i")(np.arange(3))

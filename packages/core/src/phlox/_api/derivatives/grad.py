@@ -404,6 +404,7 @@ def _jacfwd(
     return jacobian
 
 
+@docs_from(jacfwd)
 def jacrev(
     fun: Callable[P, Any],
     argnums: Argnums = 0,
@@ -415,9 +416,6 @@ def jacrev(
 
     Args:
       fun: function of trees of arrays with real results.
-      argnums: which positional arguments to differentiate, counted from 0 (or back from -1); an int or several.
-      has_aux: `fun` returns (out, aux), and aux is passed through.
-      holomorphic: differentiate a complex function as a holomorphic one.
       allow_int: take integer arguments; their Jacobians are zeros of their dtypes.
 
     Returns:
@@ -426,7 +424,6 @@ def jacrev(
 
     Raises:
       DerivativeError: in a call, when an argument is an integer, or a result is not real without `holomorphic`.
-      ArgumentError: in a call, when there are too few positional arguments for `argnums`.
 
     >>> jacrev(lambda x: jnp.stack([x.sum(), x[0]]))(jnp.ones(3))
     Array([[1., 1., 1.],

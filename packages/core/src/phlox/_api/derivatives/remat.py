@@ -252,11 +252,9 @@ def everything_saveable(*_: Any, **__: Any) -> bool:
     return True
 
 
+@docs_from(everything_saveable)
 def nothing_saveable(*_: Any, **__: Any) -> bool:
     """A policy that saves only the arguments; the default of `checkpoint`.
-
-    Args:
-      *_, **__: the arguments of policies (see `dots_saveable`); not used.
 
     Returns:
       False.
@@ -328,14 +326,9 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     return lambda prim, *_, **params: not (prim is name_p and params["name"] in names_not_to_save)
 
 
+@docs_from(save_anything_except_these_names)
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """A policy that saves all results that have a name (see `checkpoint_name`), except those with these names.
-
-    Args:
-      *names_not_to_save: the names.
-
-    Returns:
-      A policy for `checkpoint`.
 
     >>> from phlox.ad_checkpoint import checkpoint_name, print_saved_residuals
     >>> policy = phlox.checkpoint_policies.save_any_names_but_these("a")
@@ -347,14 +340,12 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     return lambda prim, *_, **params: prim is name_p and params["name"] not in names_not_to_save
 
 
+@docs_from(save_anything_except_these_names)
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """A policy that saves only the results with these names.
 
     Args:
       *names_which_can_be_saved: the names, see `checkpoint_name`.
-
-    Returns:
-      A policy for `checkpoint`.
 
     >>> from phlox.ad_checkpoint import checkpoint_name, print_saved_residuals
     >>> policy = phlox.checkpoint_policies.save_only_these_names("a")
@@ -366,14 +357,12 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     return lambda prim, *_, **params: prim is name_p and params["name"] in names_which_can_be_saved
 
 
+@docs_from(save_anything_except_these_names)
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     """A policy that saves what at least one of two policies saves.
 
     Args:
       policy_1, policy_2: policies that return True or False.
-
-    Returns:
-      A policy for `checkpoint`.
 
     Raises:
       ArgumentError: in a call of the policy, when one of the two returns something else.
@@ -401,6 +390,7 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     return policy
 
 
+@docs_from(save_anything_except_these_names)
 def save_and_offload_only_these_names(
     *,
     names_which_can_be_saved: Iterable[str],
@@ -415,9 +405,6 @@ def save_and_offload_only_these_names(
       names_which_can_be_offloaded: names of the results to save in another memory.
       offload_src, offload_dst: kinds of memory to move offloaded results from and to, such as "device" and
         "pinned_host".
-
-    Returns:
-      A policy for `checkpoint`.
 
     Raises:
       OptionError: a name is in both lists.
@@ -449,14 +436,12 @@ def save_and_offload_only_these_names(
     return policy
 
 
+@docs_from(save_anything_except_these_names)
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
     """A policy that offloads what `dots_with_no_batch_dims_saveable` saves to another memory; see `Offloadable`.
 
     Args:
       offload_src, offload_dst: kinds of memory to move the results from and to, such as "device" and "pinned_host".
-
-    Returns:
-      A policy for `checkpoint`.
 
     >>> from phlox.ad_checkpoint import print_saved_residuals
     >>> policy = phlox.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")

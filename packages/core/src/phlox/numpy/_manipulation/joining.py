@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
@@ -157,18 +158,15 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     return concatenate([atleast_2d(x) for x in rows_of("vstack", tup, dtype)], 0, dtype)
 
 
+@docs_from(vstack)
 def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along the second axis, vectors along the first (as ``numpy.hstack``).
 
     Args:
       tup: sequence of arrays that differ in length along this axis only; a number counts as a vector.
-      dtype: dtype of the result; None is the promoted dtype of the arrays.
 
     Returns:
       An array with at least one axis.
-
-    Raises:
-      ShapeError: `tup` is empty, or lengths along other axes differ.
 
     >>> jnp.hstack([jnp.zeros(2), jnp.ones(1)])
     Array([0., 0., 1.], dtype=float32)
@@ -207,14 +205,12 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 
     return _cut("split", ary, indices_or_sections, axis, even=True)
 
 
+@docs_from(split)
 def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """Like `split`, but the first parts may be longer by one (as ``numpy.array_split``).
 
     Args:
       ary, indices_or_sections, axis: as for `split`.
-
-    Returns:
-      A list of arrays of the dtype of `ary`.
 
     Raises:
       ShapeError: the number of parts is less than one.

@@ -283,16 +283,13 @@ def _transposed(a: Any, order: tuple[int, ...]) -> Any:
     return ops.transpose(a, permutation=order)
 
 
+@docs_from(swapaxes)
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """`a` with axes moved to other positions, the others in their original order (as ``numpy.moveaxis``).
 
     Args:
-      a: array of any dtype.
       source: axis or axes of `a` to move.
       destination: position in the result of each axis in `source`; an integer or a sequence of them.
-
-    Returns:
-      An array of the dtype of `a`.
 
     Raises:
       ShapeError: `source` and `destination` differ in length, or name an axis twice.
@@ -317,15 +314,12 @@ def _moved(rank: int, source: int | Sequence[int], destination: int | Sequence[i
     return tuple(order)
 
 
+@docs_from(transpose)
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """`a` with new axes of length one (as ``numpy.expand_dims``).
 
     Args:
-      a: array of any dtype and shape.
       axis: position or positions of the new axes in the result.
-
-    Returns:
-      An array of the dtype of `a`.
 
     Raises:
       ShapeError: a position occurs twice.
@@ -336,15 +330,12 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     return insert_axes("expand_dims", check_one("expand_dims", a), several(axis))
 
 
+@docs_from(transpose)
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """`a` without axes of length one (as ``numpy.squeeze``).
 
     Args:
-      a: array of any dtype and shape.
       axis: axis or axes to drop; None drops all of length one.
-
-    Returns:
-      An array of the dtype of `a`.
 
     Raises:
       ShapeError: an axis to drop has another length.
@@ -391,11 +382,9 @@ def atleast_1d(*arys: ArrayLike) -> Any:
     return out[0] if len(out) == 1 else tuple(out)
 
 
+@docs_from(atleast_1d)
 def atleast_2d(*arys: ArrayLike) -> Any:
     """Arrays as arrays with at least two axes, new ones in front (as ``numpy.atleast_2d``).
-
-    Args:
-      *arys: arrays or numbers.
 
     Returns:
       An array for one argument, a tuple of arrays for several; a number has shape (1, 1), a vector (1, n).

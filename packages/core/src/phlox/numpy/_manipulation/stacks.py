@@ -232,14 +232,12 @@ def fliplr(m: ArrayLike) -> Array:
     return _flipped("fliplr", m, 1)
 
 
+@docs_from(fliplr)
 def flipud(m: ArrayLike) -> Array:
     """`m` with its rows in reverse order (as ``numpy.flipud``).
 
     Args:
       m: array of any dtype with at least one axis, of which the first is reversed.
-
-    Returns:
-      An array of the shape and dtype of `m`.
 
     Raises:
       AxisError: `m` has no axes.

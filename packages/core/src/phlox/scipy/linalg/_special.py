@@ -326,11 +326,9 @@ def hilbert(n: int) -> Array:
 
 
 @functools.partial(jit, inline=True, static_argnames="n")
+@docs_from(hilbert)
 def invhilbert(n: int) -> Array:
     """The inverse of Hilbert's matrix (as ``scipy.linalg.invhilbert``), whose elements are integers.
-
-    Args:
-      n: number of rows and of columns.
 
     Returns:
       A matrix of shape [n, n], float32 (float64 in x64 mode); large elements are rounded.
