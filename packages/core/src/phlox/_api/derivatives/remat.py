@@ -293,7 +293,6 @@ def dots_with_no_batch_dims_saveable(prim: Primitive, *args: Any, **params: Any)
     """A policy that saves the results of matrix products without batch dimensions, as of weights and activations.
 
     Args:
-      *args: the types of its operands; not used.
       **params: its parameters.
 
     >>> from phlox.ad_checkpoint import print_saved_residuals

@@ -98,9 +98,6 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
 
     Use ``jnp.asarray(numpy.fromiter(...))``.
 
-    Args:
-      *args, **kwargs: ignored.
-
     >>> jnp.fromiter("x")
     Traceback (most recent call last):
     phlox.errors.UnsupportedError: fromiter uses up its argument

@@ -190,7 +190,6 @@ def inner(
     """The product of `a` and `b`, summed over the last axes of both, without conjugation (as ``numpy.inner``).
 
     Args:
-      a: array of shape (..., n), or a scalar.
       b: array of shape (..., n), or a scalar; its leading axes are not broadcast against the leading axes of `a`.
 
     Returns:
@@ -250,10 +249,6 @@ def tensordot(
       a, b: arrays of any shape.
       axes: axes to sum over. An integer n sums over the last n axes of `a` and the first n axes of `b`, in order; a
         pair (axes of `a`, axes of `b`), of integers or of sequences of one length, names the axes.
-
-    Returns:
-      An array with the axes of `a`, then the axes of `b`, that are not summed over; its dtype is the promoted one or
-      `preferred_element_type`.
 
     Raises:
       ShapeError: paired axes or the two sequences have different lengths, or n is greater than the number of axes of

@@ -84,9 +84,6 @@ def argsort(
     Returns:
       An array of indices of the shape of `a`, or a vector where `axis` is None.
 
-    Raises:
-      ArgumentError: `kind` or `order` is not None.
-
     >>> jnp.argsort(jnp.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
     """

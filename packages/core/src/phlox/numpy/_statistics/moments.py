@@ -213,12 +213,8 @@ def std(
     Args:
       dtype: float or complex dtype of the computation and of the result; None chooses it as for `var`.
 
-    Returns:
-      An array without the reduced axes, real unless `dtype` is complex; nan where the divisor is not positive.
-
     Raises:
       DtypeError: `dtype` is neither a float nor complex; `a` is complex and `dtype` is not; `where` is not of bools.
-      OptionError: both `ddof` and `correction` are given.
 
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)

@@ -179,10 +179,6 @@ def prod(
     Returns:
       An array without the axes multiplied over, of the dtype that `sum` gives.
 
-    Raises:
-      DtypeError: `where` is not of bools.
-      ShapeError: `initial` has axes.
-
     >>> jnp.prod(jnp.array([2.0, 3.0]))
     Array(6., dtype=float32)
     """
@@ -313,10 +309,6 @@ def minmax(
 
     Returns:
       The pair (minimum, maximum) of arrays without the reduced axes, of the dtype of `a`.
-
-    Raises:
-      ShapeError: there are no elements to reduce, or `where` is given, without `initial`; `initial` has axes.
-      DtypeError: `where` is not of bools.
 
     >>> jnp.minmax(jnp.array([1, 3, 2]))
     (Array(1, dtype=int32), Array(3, dtype=int32))
