@@ -16,8 +16,9 @@ _TITLES = ("Args:", "Returns:", "Raises:")
 def docs_from(*models: Callable[..., Any]) -> Callable[[F], F]:
     """Completes the docstring of the function that it decorates by the docstrings of other functions.
 
-    It adds what the docstring lacks: the entries of the function's parameters in `Args:`, the section `Returns:`, and
-    entries of `Raises:`. The first model that has an entry counts. It stands below `jit`, which copies docstrings.
+    It adds what the docstring lacks: the entries of the function's parameters in `Args:`, the section `Returns:` unless
+    the function returns None, and entries of `Raises:`. The first model that has an entry counts. It stands below
+    `jit`, which copies docstrings.
 
     >>> def double(x, times):
     ...     \"\"\"Doubles `x`.
@@ -85,7 +86,8 @@ def _completed(function: Any, models: list[dict[str, str]], parameters: list[str
             for names, text in _entries(model.get("Args:", "")).items()
             if missing.issuperset(names)
         }
-        sections.setdefault("Returns:", model.get("Returns:", ""))
+        if function.__annotations__.get("return") != "None":
+            sections.setdefault("Returns:", model.get("Returns:", ""))
         of_models |= {
             names: text for names, text in _entries(model.get("Raises:", "")).items() if names not in of_models
         }
