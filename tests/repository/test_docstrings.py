@@ -1,8 +1,8 @@
 """Docstrings of public functions say what each parameter is and what is returned, in the form that mkdocstrings reads.
 
-The form is Google's: sections `Args:`, `Returns:` and `Raises:`, then an example. To see what a module lacks:
-`python tests/repository/test_docstrings.py phlox.numpy`. That the examples run is the subject of
-packages/core/tests/unit/test_documentation.py.
+The form is Google's: sections `Args:`, `Returns:` (unless the signature says ``-> None``) and `Raises:`, then an
+example. To see what a module lacks: `python tests/repository/test_docstrings.py phlox.numpy`. That the examples run is
+the subject of packages/core/tests/unit/test_documentation.py.
 """
 
 import importlib
@@ -45,13 +45,15 @@ def lacks(function) -> list[str]:
     doc = function.__doc__ or ""
     found = sections(doc)
     try:
-        parameters = [name for name in inspect.signature(function).parameters if name != "self"]
+        signature = inspect.signature(function)
+        parameters = [name for name in signature.parameters if name != "self"]
+        returns_something = signature.return_annotation not in (None, "None")
     except (TypeError, ValueError):
-        parameters = []
+        parameters, returns_something = [], True
     explained = entries(found.get("Args", ""))
     wrong = [f"`{name}`" for name in parameters if name not in explained]
     wrong += [f"no parameter `{name}`" for name in explained if parameters and name not in parameters]
-    if "Returns" not in found and "Yields" not in found:
+    if returns_something and "Returns" not in found and "Yields" not in found:
         wrong.append("Returns")
     if ">>>" not in doc:
         wrong.append("an example")
@@ -89,7 +91,27 @@ def test_a_docstring_is_read_section_by_section():
         >>> example(1, 2)
         """
 
+    def prints(x) -> None:
+        """Prints.
+
+        Args:
+          x: a number.
+
+        >>> prints(1)
+        """
+
+    def forgets(x) -> int:
+        """Adds.
+
+        Args:
+          x: a number.
+
+        >>> forgets(1)
+        """
+
     assert lacks(example) == ["`key`"]
+    assert lacks(prints) == []
+    assert lacks(forgets) == ["Returns"]
     assert entries(sections(example.__doc__)["Args"]) == ["x", "y", "rest"]
 
 

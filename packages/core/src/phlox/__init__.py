@@ -75,9 +75,9 @@ from ._api.devices.transfers import (
     device_put as device_put,
 )
 from ._api.jit.caches import clear_caches as clear_caches
-from ._api.jit.effort_level import CompilerEffortLevel as CompilerEffortLevel
 from ._api.jit.inlining import Inline as Inline
 from ._api.jit.jit import jit as jit
+from ._api.jit.options import CompilerEffortLevel as CompilerEffortLevel
 from ._api.jit.programs import ShapeDtypeStruct as ShapeDtypeStruct, eval_shape as eval_shape, make_jaxpr as make_jaxpr
 from ._base.public_names import on_demand as _on_demand, publish as _publish
 from ._ir.dtypes import float0 as float0

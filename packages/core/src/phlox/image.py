@@ -54,7 +54,6 @@ class ResizeMethod(enum.Enum):
         Raises:
           OptionError: `s` is unknown.
 
-        >>> import phlox
         >>> phlox.image.ResizeMethod.from_string("bilinear")
         <ResizeMethod.LINEAR: 1>
         """
@@ -210,7 +209,6 @@ def scale_and_translate(
       AxisError: the image has no such axis.
       OptionError: `method` is NEAREST or another word.
 
-    >>> import phlox
     >>> image = jnp.array([0.0, 2.0])
     >>> phlox.image.scale_and_translate(image, (2,), (0,), jnp.array([1.0]), jnp.array([1.0]), "linear")
     Array([0., 0.], dtype=float32)
@@ -282,7 +280,6 @@ def resize(
       ShapeError: `shape` and the image have different numbers of axes, or the image has no pixels.
       OptionError: `method` is unknown.
 
-    >>> import phlox
     >>> phlox.image.resize(jnp.array([0.0, 2.0]), (4,), "linear")
     Array([0. , 0.5, 1.5, 2. ], dtype=float32)
     """

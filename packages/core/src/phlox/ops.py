@@ -111,7 +111,6 @@ def segment_sum(
       OptionError: `num_segments` is negative, or `bucket_size` is not positive.
       ConcretizationTypeError: `segment_ids` is traced and `num_segments` is None.
 
-    >>> import phlox
     >>> phlox.ops.segment_sum(jnp.array([1, 2, 4]), jnp.array([0, 1, 0]))
     Array([5, 2], dtype=int32)
     """
@@ -119,6 +118,7 @@ def segment_sum(
     return _segments("segment_sum", "add", lambda dtype: 0, data, segment_ids, *options)
 
 
+@docs_from(segment_sum)
 def segment_prod(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -131,19 +131,9 @@ def segment_prod(
 ) -> Array:
     """The product of the rows of each segment (as ``jax.ops.segment_prod``).
 
-    Args:
-      data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding: as for
-        `segment_sum`.
-
     Returns:
       An array of shape (num_segments, ...), of the dtype of `data`; 1 for a segment without rows.
 
-    Raises:
-      DtypeError: `data` are no numbers.
-      OptionError: `num_segments` is negative, or `bucket_size` is not positive.
-      ConcretizationTypeError: `segment_ids` is traced and there is no `num_segments`.
-
-    >>> import phlox
     >>> phlox.ops.segment_prod(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
     Array([1, 8], dtype=int32)
     """
@@ -151,7 +141,7 @@ def segment_prod(
     return _segments("segment_prod", "multiply", lambda dtype: 1, data, segment_ids, *options)
 
 
-@docs_from(segment_prod)
+@docs_from(segment_sum)
 def segment_max(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -168,7 +158,6 @@ def segment_max(
       An array of shape (num_segments, ...), of the dtype of `data`; -inf, or the least integer, for a segment without
       rows.
 
-    >>> import phlox
     >>> phlox.ops.segment_max(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
     Array([1, 4], dtype=int32)
     """
@@ -176,7 +165,7 @@ def segment_max(
     return _segments("segment_max", "max", lowest, data, segment_ids, *options)
 
 
-@docs_from(segment_prod)
+@docs_from(segment_sum)
 def segment_min(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -193,7 +182,6 @@ def segment_min(
       An array of shape (num_segments, ...), of the dtype of `data`; inf, or the greatest integer, for a segment without
       rows.
 
-    >>> import phlox
     >>> phlox.ops.segment_min(jnp.array([1, 2, 4]), jnp.array([0, 1, 1]))
     Array([1, 2], dtype=int32)
     """

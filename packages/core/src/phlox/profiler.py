@@ -296,9 +296,6 @@ def export_profile_data(
       create_perfetto_trace: as for `ProfileSession`.
       session_id: the name of the folder of this recording; None: that of the options, or the time of day.
 
-    Returns:
-      None.
-
     Raises:
       RefusedError: the session has not ended.
       ArgumentError: `profile_data` is no `ProfileSession`.
@@ -384,9 +381,6 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 def stop_server() -> None:
     """Stops the server that `start_server` started, once no other reference to it is left.
 
-    Returns:
-      None.
-
     Raises:
       OptionError: there is no server.
 
@@ -444,9 +438,6 @@ def save_device_memory_profile(filename: os.PathLike[str] | str, backend: str | 
 
     Args:
       filename: the file.
-
-    Returns:
-      None.
 
     >>> import os, tempfile
     >>> save_device_memory_profile(os.path.join(tempfile.mkdtemp(), "memory.prof"))

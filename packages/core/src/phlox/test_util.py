@@ -121,9 +121,6 @@ def check_jvp(
       eps: the step of the finite differences.
       err_msg: the beginning of the error message.
 
-    Returns:
-      None.
-
     Raises:
       AssertionError: the derivatives differ.
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ._base.docstrings import docs_from
 from ._base.errors import ArgumentError
 from ._base.partial import Partial
 from ._base.public_names import publish
@@ -104,17 +105,12 @@ def flatten_one_level(tree: Any) -> tuple[Any, Any]:
     return pair
 
 
+@docs_from(flatten_one_level)
 def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
     """Like `flatten_one_level`, with (key, child) pairs.
 
-    Args:
-      tree: a container.
-
     Returns:
       (pairs of key and child, aux).
-
-    Raises:
-      ArgumentError: `tree` is a leaf.
 
     >>> flatten_one_level_with_keys({"a": 1})
     (((DictKey(key='a'), 1),), ('a',))

@@ -45,3 +45,10 @@ WITHOUT = {
 def test_public_functions_have_an_example(name):
     bare = set(functions_without(name)) - WITHOUT
     assert not bare, f"no example: {', '.join(sorted(bare))}"
+
+
+def test_siblings_share_entries_of_args_and_errors_but_none_returns_nothing():
+    text = phlox.profiler.save_device_memory_profile.__doc__  # the sibling returns the profile
+    assert "BackendError: " in text
+    assert "Returns:" not in text
+    assert "*rest: " in phlox.tree_util.tree_map_with_path.__doc__

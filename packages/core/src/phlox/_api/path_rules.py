@@ -70,7 +70,6 @@ def path_text(path: Any) -> str:
     Returns:
       A text.
 
-    >>> import phlox
     >>> [path_text(path) for path, _ in phlox.tree_util.tree_flatten_with_path({"a": [1, {"b": 2}]})[0]]
     ['a.0', 'a.1.b']
     """
@@ -136,7 +135,6 @@ def shardings_by_path(what: str, tree: Any, rules: Mapping[Any, Any], mesh: Mesh
     Raises:
       ArgumentError: a pattern matches nothing, or a rule does not fit a leaf, by path.
 
-    >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("data",))
     >>> shardings_by_path("rules", {"w": phlox.numpy.ones((4, 2))}, {"w": PartitionSpec("data")}, mesh)["w"].spec
     P('data',)

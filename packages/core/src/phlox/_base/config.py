@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import ConfigError
-from .interning import Interned
+from .interning import Interned, clear_if_full
 from .scoped import scoped
 
 
@@ -324,9 +324,7 @@ class Settings:
         if settings is None:
             settings = Settings({name: changes.get(name, getattr(self, name)) for name in _NAMES})
             if "user_contexts" not in changes:  # user values may be equal but different, as 1 and True
-                if len(known) >= _MAX_REPLACED:
-                    known.clear()
-                known[key] = settings
+                clear_if_full(known, _MAX_REPLACED)[key] = settings
         return settings
 
     if TYPE_CHECKING:  # a type checker does not see slots that are computed from the table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -15,8 +16,9 @@ _TITLES = ("Args:", "Returns:", "Raises:")
 def docs_from(*models: Callable[..., Any]) -> Callable[[F], F]:
     """Completes the docstring of the function that it decorates by the docstrings of other functions.
 
-    It adds what the docstring lacks: the entries of the function's parameters in `Args:`, the section `Returns:`, and
-    entries of `Raises:`. The first model that has an entry counts. It stands below `jit`, which copies docstrings.
+    It adds what the docstring lacks: the entries of the function's parameters in `Args:`, the section `Returns:` unless
+    the function returns None, and entries of `Raises:`. The first model that has an entry counts. It stands below
+    `jit`, which copies docstrings.
 
     >>> def double(x, times):
     ...     \"\"\"Doubles `x`.
@@ -33,11 +35,14 @@ def docs_from(*models: Callable[..., Any]) -> Callable[[F], F]:
     """
 
     def complete(function: F) -> F:
-        code: Any = function
         # From the code object: `inspect.signature` is too slow for the hundreds of functions that are decorated at
         # import.
-        count = code.__code__.co_argcount + code.__code__.co_kwonlyargcount
-        parameters = code.__code__.co_varnames[:count]
+        code: CodeType = function.__code__
+        names, count = list(code.co_varnames), code.co_argcount + code.co_kwonlyargcount
+        if code.co_flags & inspect.CO_VARARGS:  # `*args` stands behind the keywords here
+            names.insert(code.co_argcount, names.pop(count))
+            count += 1
+        parameters = names[: count + bool(code.co_flags & inspect.CO_VARKEYWORDS)]
         function.__doc__ = _completed(function, [_sections(model) for model in models], parameters)
         return function
 
@@ -69,7 +74,7 @@ def _entries(section: str) -> dict[tuple[str, ...], str]:
     return {tuple(name.strip("* ") for name in entry.partition(":")[0].split(",")): entry for entry in entries}
 
 
-def _completed(function: Any, models: list[dict[str, str]], parameters: tuple[str, ...]) -> str:
+def _completed(function: Any, models: list[dict[str, str]], parameters: list[str]) -> str:
     sections = _sections(function)
     arguments, errors = _entries(sections.get("Args:", "")), _entries(sections.get("Raises:", ""))
     of_models: dict[tuple[str, ...], str] = {}
@@ -81,7 +86,8 @@ def _completed(function: Any, models: list[dict[str, str]], parameters: tuple[st
             for names, text in _entries(model.get("Args:", "")).items()
             if missing.issuperset(names)
         }
-        sections.setdefault("Returns:", model.get("Returns:", ""))
+        if function.__annotations__.get("return") != "None":
+            sections.setdefault("Returns:", model.get("Returns:", ""))
         of_models |= {
             names: text for names, text in _entries(model.get("Raises:", "")).items() if names not in of_models
         }

@@ -17,9 +17,6 @@ def enter(door: str) -> None:
     Args:
       door: the name of the module of phlox, such as ``phlox.interpreters``.
 
-    Returns:
-      None.
-
     Raises:
       MissingImportError: phlox-compat is not installed.
     """

@@ -180,7 +180,6 @@ class ArgumentError(PhloxError, TypeError, ValueError):
     Cause: for example a function or a string passed to a jitted function.
     Fix: mark it static, or pass numbers and arrays.
 
-    >>> import phlox
     >>> phlox.jit(lambda x, f: f(x))(1.0, abs)  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
     ArgumentError: ...

@@ -39,9 +39,7 @@ class Interned(Generic[T]):
                 # `setdefault`: the finalizer of a collection inside of `make` may have added the same key.
                 value = self._alive.setdefault(key, new)
             # Objects that are in use stay unique: `_alive` still has them.
-            if len(self._recent) >= LIMIT:
-                self._recent.clear()
-            self._recent[key] = value
+            clear_if_full(self._recent, LIMIT)[key] = value
         return value
 
     def __len__(self) -> int:
@@ -51,6 +49,13 @@ class Interned(Generic[T]):
         """Drops the strong references: objects without other references are freed."""
         with self._adding:
             self._recent.clear()
+
+
+def clear_if_full(cache: _Cache, limit: int = 4096) -> _Cache:
+    """`cache`, which is first emptied if it has `limit` entries. To know what was used last would cost each hit."""
+    if len(cache) >= limit:
+        cache.clear()
+    return cache
 
 
 def forgettable(cache: _Cache) -> _Cache:

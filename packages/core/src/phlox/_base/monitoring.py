@@ -77,9 +77,6 @@ def record_event(event: str, **kwargs: str | int) -> None:
       event: name of the event, by convention a path such as ``"/my/event"``.
       **kwargs: metadata for the listeners.
 
-    Returns:
-      None.
-
     >>> record_event("/my/event", kind="test")
     """
     # Accounts come first, so that they are right even if a listener raises.
@@ -137,9 +134,6 @@ def register_event_listener(callback: Listener) -> None:
 
     Args:
       callback: is called as ``callback(event, **metadata)``.
-
-    Returns:
-      None.
 
     >>> heard = []
     >>> listener = lambda event, **metadata: heard.append(event)
@@ -204,9 +198,6 @@ def unregister_event_listener(callback: Listener) -> None:
     Args:
       callback: the function that was registered.
 
-    Returns:
-      None.
-
     Raises:
       AssertionError: `callback` is not registered.
 
@@ -258,9 +249,6 @@ def _remove(listeners: list[Listener], callback: Listener) -> None:
 
 def clear_event_listeners() -> None:
     """Removes all listeners.
-
-    Returns:
-      None.
 
     >>> clear_event_listeners()
     """

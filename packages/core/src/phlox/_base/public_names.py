@@ -101,9 +101,6 @@ def publish(module: str, other: Callable[[str], Any] | None = None) -> None:
       module: the name of the module. Names that it lists by `on_demand` are imported at first access.
       other: a function of a name that returns a further object, or None.
 
-    Returns:
-      None.
-
     >>> import sys, types
     >>> sys.modules["layers"] = module = types.ModuleType("layers")
     >>> module.Linear = object()

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from .docstrings import docs_from
 from .errors import ArgumentError, TreeError
 from .native import native
 from .tree_differences import (
@@ -125,12 +126,9 @@ def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list
     return flatten(tree, is_leaf)[0]
 
 
+@docs_from(tree_leaves)
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
     """The structure of `tree` without its leaves.
-
-    Args:
-      tree: any tree.
-      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
 
     Returns:
       A `PyTreeDef`, which is hashable. Trees that differ only in their leaves have equal structures.
@@ -350,15 +348,11 @@ def tree_flatten_with_path(
     return registry.flatten_with_path(tree, lambda _path, x: stop(x))
 
 
+@docs_from(tree_flatten_with_path)
 def tree_leaves_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Leaf]]:
     """The (path, leaf) pairs of `tree`; see `tree_flatten_with_path`.
-
-    Args:
-      tree: any tree.
-      is_leaf: function of a node: True where it counts as a leaf. None: no container does.
-      is_leaf_takes_path: call ``is_leaf(path, node)`` instead.
 
     Returns:
       A list of (path, leaf). A path is a tuple of keys such as `DictKey`.
@@ -369,6 +363,7 @@ def tree_leaves_with_path(
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
+@docs_from(tree_map)
 def tree_map_with_path(
     f: Callable[..., Any],
     tree: Any,
@@ -380,16 +375,7 @@ def tree_map_with_path(
 
     Args:
       f: function of a path (a tuple of keys such as `DictKey`), a leaf of `tree`, and one subtree of each of `rest`.
-      tree: any tree.
-      *rest: trees with the structure of `tree`; where `tree` has a leaf they may have a subtree, which `f` receives.
-      is_leaf: function of a node of `tree`: True where it counts as a leaf. None: no container does.
       is_leaf_takes_path: call ``is_leaf(path, node)`` instead.
-
-    Returns:
-      A tree with the structure of `tree` and the results of `f` as leaves.
-
-    Raises:
-      TreeError: one of `rest` does not have the structure.
 
     >>> tree_map_with_path(lambda path, x: keystr(path) + "=" + str(x), {"a": 1})
     {'a': "['a']=1"}
@@ -470,19 +456,12 @@ def _repeated(leaves: Iterator[Any], prefix: PyTreeDef, tree: PyTreeDef) -> list
     return repeated
 
 
+@docs_from(broadcast_prefix)
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """A tree with the structure of `full_tree` and the leaves of `prefix_tree` repeated.
 
-    Args:
-      prefix_tree: a prefix of `full_tree`: a tree that has leaves in place of some subtrees of `full_tree`.
-      full_tree: any tree.
-      is_leaf: function of a node of `prefix_tree`: True where it counts as a leaf. None: no container does.
-
     Returns:
       A tree.
-
-    Raises:
-      TreeError: `prefix_tree` is no prefix.
 
     >>> tree_broadcast((1, 2), ([0, 0], 0))
     ([1, 1], 2)

@@ -55,9 +55,6 @@ def hide_frames(folder: str) -> None:
     Args:
       folder: path of a folder, or of one file.
 
-    Returns:
-      None.
-
     >>> import os
     >>> hide_frames(os.path.join(os.sep, "a", "library"))
     >>> is_internal(os.path.join(os.sep, "a", "library", "layers.py"))
@@ -369,9 +366,6 @@ def warn(message: str, category: type[Warning]) -> None:
     Args:
       message: the text.
       category: class of the warning.
-
-    Returns:
-      None.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:

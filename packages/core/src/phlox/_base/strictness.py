@@ -66,8 +66,6 @@ def lenient_promotion(library: bool = True) -> Iterator[None]:
     Returns:
       A context manager.
 
-    >>> import phlox
-    >>> import phlox.numpy as jnp
     >>> with phlox.numpy_rank_promotion("raise"), lenient_promotion():
     ...     y = jnp.ones((2, 3)) + jnp.ones(3)
     >>> y.shape

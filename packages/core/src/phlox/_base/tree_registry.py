@@ -87,9 +87,6 @@ def register_pytree_node(
       flatten_with_keys_func: ``flatten_with_keys_func(x)`` returns (pairs of key and child, aux). None: children are
         numbered in paths, by `FlattenedIndexKey`.
 
-    Returns:
-      None.
-
     Raises:
       ValueError: the class is registered already.
 

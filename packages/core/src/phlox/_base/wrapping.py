@@ -41,7 +41,6 @@ def wraps(fun: Callable[..., Any], what: str = "") -> Callable[[F], F]:
 
     `what` becomes the first line of the docstring, with ``{fun}`` replaced by the name of `fun`.
 
-    >>> import phlox
     >>> hasattr(phlox.jit(phlox.grad(phlox.jit(abs))), "lower"), hasattr(phlox.grad(phlox.jit(abs)), "lower")
     (True, False)
     """

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._api.recording.answers import aligned
+from .._xla.memory import readable
 from . import checks, facts
 
 
@@ -51,7 +52,7 @@ def report() -> dict[str, Any]:
 def text(contents: dict[str, Any]) -> list[str]:
     """The lines of a report for people."""
     host, cache, results = contents["host"], contents["cache"], contents["checks"]
-    memory = _bytes(host["memory_bytes"]) if host["memory_bytes"] else "unknown memory"
+    memory = readable(host["memory_bytes"]) if host["memory_bytes"] else "unknown memory"
     sections = {
         "Versions": list(contents["versions"].items()),
         "Platforms": [(each["name"], each["state"]) for each in contents["platforms"]],
@@ -64,7 +65,7 @@ def text(contents: dict[str, Any]) -> list[str]:
         "Cache of compiled programs": [
             ("state", cache["state"]),
             ("folder", cache["directory"]),
-            ("content", f"{cache['entries']} programs, {_bytes(cache['bytes'])} of {_bytes(cache['max_bytes'])}"),
+            ("content", f"{cache['entries']} programs, {readable(cache['bytes'])} of {readable(cache['max_bytes'])}"),
         ],
         "Environment variables": [
             (f"{each['name']}={each['value']}", each["note"] or f"read by {each['read_by']}")
@@ -95,12 +96,4 @@ def _check(result: dict[str, Any]) -> tuple[str, ...]:
 def _memory(counts: dict[str, int] | None) -> str:
     if not counts or "bytes_limit" not in counts:
         return "memory is not counted"
-    return f"{_bytes(counts.get('bytes_in_use', 0))} of {_bytes(counts['bytes_limit'])} in use"
-
-
-def _bytes(count: float) -> str:
-    for unit in ("bytes", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.4g} {unit}"
-        count /= 1024
-    return f"{count:.4g} GiB"
+    return f"{readable(counts.get('bytes_in_use', 0))} of {readable(counts['bytes_limit'])} in use"

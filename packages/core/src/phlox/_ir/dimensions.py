@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 
+from .._base.docstrings import docs_from
 from .._base.errors import InconclusiveDimensionOperation, OptionError
 from .._base.source import is_internal
 
@@ -59,7 +60,7 @@ class SymbolicScope:
         JAX they do not by default: what cannot be told to be equal is unequal, and no length is 0. phlox's own code
         has a form for that answer which is right for all lengths.
 
-    >>> SymbolicScope(["a >= 3"])
+    >>> phlox.export.SymbolicScope(["a >= 3"])
     SymbolicScope('a >= 3')
     """
 
@@ -456,14 +457,9 @@ def max_dim(d1: Any, d2: Any) -> Any:
     return _larger("max", d1, d2)
 
 
+@docs_from(max_dim)
 def min_dim(d1: Any, d2: Any) -> Any:
     """The smaller of two lengths, which may be symbolic.
-
-    Args:
-      d1, d2: integers, or lengths from `symbolic_shape`.
-
-    Returns:
-      An integer or a symbolic length.
 
     >>> a, b = phlox.export.symbolic_shape("a, b")
     >>> min_dim(a, b), min_dim(a, 1), min_dim(2, 3)

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import Any, Literal
 
 from .._base.errors import MissingRuleError, OptionError, PhloxError
+from .._base.interning import clear_if_full
 from . import sharding_types
 from .avals import ShapedArray
 from .memory_spaces import in_shared_space
@@ -173,9 +174,7 @@ class Primitive(Rules):
             return self.typed[key]
         except KeyError:
             result_types = self.find_types(avals, params)
-            if len(self.typed) >= _TYPED_LIMIT:
-                self.typed.clear()
-            self.typed[key] = result_types
+            clear_if_full(self.typed)[key] = result_types
             return result_types
 
     def find_types(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
@@ -281,9 +280,6 @@ def parameter_error(
     )
 
 
-_TYPED_LIMIT = 4096
-
-
 def vma_in_types(avals: Sequence[ShapedArray], params: dict[str, Any]) -> None:
     """The rule `vma` of primitives whose results have the types that their Jaxprs return."""
 
@@ -325,7 +321,6 @@ def primitive(name: str) -> Primitive:
     Raises:
       KeyError: there is no such primitive, or the module that defines it is not imported yet.
 
-    >>> import phlox
     >>> float(primitive("sin").bind(0.0))
     0.0
     """

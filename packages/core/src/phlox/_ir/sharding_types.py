@@ -26,6 +26,11 @@ _interned: Interned[Spec] = Interned()
 _any = False
 
 
+def entry_of(names: tuple[Any, ...]) -> Any:
+    """The entry of a `PartitionSpec` for an axis that is split over the mesh axes of these names."""
+    return names[0] if len(names) == 1 else names or None
+
+
 class Reductions(NamedTuple):
     """The mesh axes over which an array, or its cotangent, is still to be reduced; printed as ``f32[4]{U:x}``.
 
@@ -77,7 +82,7 @@ class Spec:
     @property
     def partitions(self) -> tuple[Any, ...]:
         """The entries as those of a `PartitionSpec`."""
-        return tuple(entry[0] if len(entry) == 1 else entry or None for entry in self.entries)
+        return tuple(map(entry_of, self.entries))
 
     def __reduce__(self) -> Any:
         return spec_over, (self.mesh, self.entries, self.reductions)

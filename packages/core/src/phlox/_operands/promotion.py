@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base import config
 from .._base.errors import ShapeError
-from .._base.interning import forgettable
+from .._base.interning import clear_if_full, forgettable
 from .._base.source import warn
 from .._ir import dtypes
 from .._ir.avals import ShapedArray
@@ -142,9 +142,7 @@ def _convert_operands(function: str, args: Sequence[Any], inexact: bool) -> Sequ
     except KeyError:
         plan = _plan(function, avals, inexact)
         if config.current().numpy_rank_promotion != "warn":  # "warn" must warn every time, so it is not cached
-            if len(_plans) >= _PLANS_LIMIT:
-                _plans.clear()
-            _plans[key] = plan
+            clear_if_full(_plans, _PLANS_LIMIT)[key] = plan
     if plan is None:
         return values
     return [

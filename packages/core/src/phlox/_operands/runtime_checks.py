@@ -13,9 +13,6 @@ def check_when_run(check: Any, *operands: Any) -> None:
     Args:
       check: a function that raises an error for wrong values. Equal checks are one program.
       *operands: arrays, which may be traced.
-
-    Returns:
-      None.
     """
     from .._ops.host.callbacks import Callback, debug_callback  # on demand: strict mode alone pays for callbacks
 

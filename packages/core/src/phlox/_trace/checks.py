@@ -18,9 +18,6 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
     Args:
       jaxpr: the Jaxpr; Jaxprs in the parameters of its equations are checked too.
 
-    Returns:
-      None.
-
     Raises:
       JaxprTypeError: a variable is read before it is bound, or is bound twice; or the types of an equation's results
         are not those that the rule `types` of its primitive returns.

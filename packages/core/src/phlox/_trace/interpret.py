@@ -26,7 +26,6 @@ def eval_jaxpr(
     Returns:
       A list of arrays, one for each of its `outvars`.
 
-    >>> import phlox
     >>> closed = phlox.make_jaxpr(lambda x: x + 1)(1.0)
     >>> eval_jaxpr(closed.jaxpr, closed.consts, 2.0)
     [Array(3., dtype=float32, weak_type=True)]

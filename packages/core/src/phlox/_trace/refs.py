@@ -103,7 +103,6 @@ class Ref:
     ``ref[...]`` reads, ``ref[i] = x`` writes, ``ref[i] += x`` adds. Functions that use references can be jitted, and be
     bodies of loops and branches; references may be their arguments, but not their results.
 
-    >>> import phlox, phlox.numpy as jnp
     >>> ref = phlox.new_ref(jnp.zeros(3))
     >>> ref[1] = 5.0
     >>> ref

@@ -67,7 +67,6 @@ class Array(ArrayBase, Exchange, metaclass=_ArrayType):
     Arrays are immutable: ``x.at[i].set(v)`` returns a new one. `isinstance(x, phlox.Array)` is also true for
     the tracers that stand for arrays in transformed functions.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.arange(3) + 1
     Array([1, 2, 3], dtype=int32)
     """

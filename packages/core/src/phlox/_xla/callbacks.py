@@ -297,7 +297,6 @@ def effects_barrier() -> None:
     Returns:
       None, when all effects have happened.
 
-    >>> import phlox
     >>> seen = []
     >>> phlox.jit(lambda x: phlox.debug.callback(lambda v: seen.append(int(v)), x))(3)
     >>> phlox.effects_barrier()

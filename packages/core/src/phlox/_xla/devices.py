@@ -11,6 +11,7 @@ import threading
 from typing import Any, TypeAlias
 
 from .._base import checks, config
+from .._base.docstrings import docs_from
 from .._base.errors import BackendError, CheckRuntimeWarning, DeviceError
 from .._base.native import native
 from .._base.source import warn
@@ -269,11 +270,9 @@ def device_count(backend: str | None = None) -> int:
     return len(devices(backend))
 
 
+@docs_from(device_count)
 def local_device_count(backend: str | None = None) -> int:
     """Number of devices of this process.
-
-    Args:
-      backend: name of a platform; None for the default one.
 
     Returns:
       The length of ``local_devices(backend=backend)``.
@@ -284,11 +283,9 @@ def local_device_count(backend: str | None = None) -> int:
     return len(local_devices(backend=backend))
 
 
+@docs_from(device_count)
 def process_index(backend: str | None = None) -> int:
     """Number of this process in a distributed program; 0 if it runs alone.
-
-    Args:
-      backend: name of a platform; None for the default one.
 
     Returns:
       An int from 0 to ``process_count() - 1``.
@@ -299,11 +296,9 @@ def process_index(backend: str | None = None) -> int:
     return client(backend).process_index()
 
 
+@docs_from(device_count)
 def process_count(backend: str | None = None) -> int:
     """Number of processes of a distributed program.
-
-    Args:
-      backend: name of a platform; None for the default one.
 
     Returns:
       An int; 1 unless `phlox.distributed.initialize` was called.
@@ -315,11 +310,9 @@ def process_count(backend: str | None = None) -> int:
     return max(device.process_index for device in devices(backend)) + 1
 
 
+@docs_from(device_count)
 def process_indices(backend: str | None = None) -> list[int]:
     """Numbers of the processes of a distributed program.
-
-    Args:
-      backend: name of a platform; None for the default one.
 
     Returns:
       The list ``[0, 1, ..., process_count() - 1]``.
@@ -330,14 +323,9 @@ def process_indices(backend: str | None = None) -> list[int]:
     return list(range(process_count(backend)))
 
 
+@docs_from(process_index)
 def host_id(backend: str | None = None) -> int:
     """The former name of `process_index`.
-
-    Args:
-      backend: as for `process_index`.
-
-    Returns:
-      The number of this process.
 
     >>> host_id()
     0
@@ -345,14 +333,9 @@ def host_id(backend: str | None = None) -> int:
     return process_index(backend)
 
 
+@docs_from(process_count)
 def host_count(backend: str | None = None) -> int:
     """The former name of `process_count`.
-
-    Args:
-      backend: as for `process_count`.
-
-    Returns:
-      The number of processes.
 
     >>> host_count()
     1
@@ -360,14 +343,9 @@ def host_count(backend: str | None = None) -> int:
     return process_count(backend)
 
 
+@docs_from(process_indices)
 def host_ids(backend: str | None = None) -> list[int]:
     """The former name of `process_indices`.
-
-    Args:
-      backend: as for `process_indices`.
-
-    Returns:
-      A list of the numbers of all processes.
 
     >>> host_ids()
     [0]

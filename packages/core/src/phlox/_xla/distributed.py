@@ -176,7 +176,6 @@ def initialize(
 
     On each of two processes, with its own number (0 or 1) as `me`:
 
-    >>> import phlox
     >>> phlox.distributed.initialize("10.0.0.1:1234", num_processes=2, process_id=me)  # doctest: +SKIP
     """
     global _state

@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from .._base import config
+from .._base.interning import clear_if_full
 from .._ir.jaxpr import Jaxpr, JaxprEqn, Var
 from .._ir.primitive import Primitive, execute_with
 from .array import Array, ArrayImpl, wrap
 from .compile import JaxRuntimeError
 from .host_values import operand
 from .program import Program, explain_failure, keep, lower
-
-_CACHE_LIMIT = 4096
 
 
 def execute(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any], compiled: bool = False) -> Any:
@@ -58,9 +57,7 @@ def _prepare(primitive: Primitive, arrays: list[Array], params: dict[str, Any], 
     outvars = [Var(a) for a in avals] if primitive.multiple_results else [Var(avals)]
     jaxpr = Jaxpr([], invars, outvars, [JaxprEqn(list(invars), outvars, primitive, params)])
     program = lower(jaxpr, primitive.name, [x._placement for x in arrays]).compile_for_calls()
-    if len(primitive.cache) >= _CACHE_LIMIT:
-        primitive.cache.clear()
-    keep(primitive.cache, key, program, primitive.name)
+    keep(clear_if_full(primitive.cache), key, program, primitive.name)
     return program
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._base import config
 from .._base.errors import ArgumentError, UnexpectedTracerError
-from .._base.interning import forgettable
+from .._base.interning import clear_if_full, forgettable
 from .._ir import dtypes
 from .._ir.avals import typeof_value
 from .._ir.jaxpr import Literal
@@ -99,7 +99,5 @@ def scalar(x: Any) -> Array:
     if array is None:
         array = as_array(x)
         if settings.transfer_guard_host_to_device in (None, "allow"):  # else each use must be checked as a transfer
-            if len(_scalars) >= _SCALAR_LIMIT:
-                _scalars.clear()
-            _scalars[key] = array
+            clear_if_full(_scalars, _SCALAR_LIMIT)[key] = array
     return array

@@ -35,7 +35,6 @@ class LiveArrays:
       origin: the line, as ``file:line (function)``; "" if it is not known.
       devices: names of the devices of this process that hold them.
 
-    >>> import phlox.numpy as jnp
     >>> x = jnp.zeros((100, 7))
     >>> [group.bytes for group in live_memory() if group.type == "f32[100,7]"]
     [2800]
@@ -62,7 +61,6 @@ def live_memory(platform: str | None = None) -> list[LiveArrays]:
     Returns:
       A list of `LiveArrays`. Arrays that share a buffer count once; those of the real jax are not among them.
 
-    >>> import phlox.numpy as jnp
     >>> x = jnp.zeros((50, 3))
     >>> any(group.type == "f32[50,3]" for group in live_memory())
     True

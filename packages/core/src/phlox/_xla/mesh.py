@@ -209,7 +209,6 @@ class Mesh(Axes):
 
     ``with mesh:`` sets the current mesh, as `phlox.set_mesh` does.
 
-    >>> import phlox
     >>> dict(Mesh(np.array(phlox.devices()[:1]), ("data",)).shape)
     {'data': 1}
     """

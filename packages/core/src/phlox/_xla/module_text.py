@@ -9,7 +9,7 @@ from .._ir.memory_spaces import kind_of
 from .device_assignment import DeviceAssignment, express_over
 from .lower import Argument, lower_module, result_info
 from .mesh import AbstractMesh, Mesh
-from .partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, reductions_in
+from .partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, entries_for, reductions_in
 from .placement import Placement, aval_of
 from .sharding import NamedSharding, Sharding
 from .text import Module, axis_text, quoted, unreduced_text
@@ -108,11 +108,9 @@ def sharding_attribute(module: Module, sharding: Sharding, ndim: int, shardy: bo
 def spec_text(module: Module, mesh: Mesh | AbstractMesh, spec: PartitionSpec, ndim: int) -> str:
     """A PartitionSpec for an array with `ndim` axes in Shardy's syntax: ``@mesh, [{"i"}, {}]``."""
     symbol = module.mesh_symbol(mesh)
-    # Axes that the spec leaves out are not split.
-    entries = (*spec, *((None,) * (ndim - len(spec))))
     dims = [
         # "?" leaves the axis open for the partitioner to split.
         "?" if entry is UNCONSTRAINED else ", ".join(map(axis_text, axes_of(entry)))
-        for entry in entries
+        for entry in entries_for(spec, ndim)
     ]
     return f"@{symbol}, [{', '.join(f'{{{dim}}}' for dim in dims)}]{unreduced_text(mesh, reductions_in(spec))}"

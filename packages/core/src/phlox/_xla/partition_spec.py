@@ -186,6 +186,16 @@ def axes_of(entry: Any) -> tuple[Any, ...]:
     return entry if isinstance(entry, tuple) else (entry,)
 
 
+def entries_for(spec: PartitionSpec, ndim: int) -> tuple[Any, ...]:
+    """The entries of a PartitionSpec for each of `ndim` axes: those that it leaves out are not split."""
+    return (*spec, *(None,) * (ndim - len(spec)))
+
+
+def spec_along(axis: int | None, name: Any) -> PartitionSpec:
+    """The spec of arrays that are split along `axis` over the mesh axis `name`; None: they are not split."""
+    return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
+
+
 def reductions_in(spec: PartitionSpec) -> Reductions:
     """The reductions in the types of arrays that have this spec."""
     kind = spec.unreduced_kind or UnreducedKind.sum
@@ -214,5 +224,4 @@ def check_spec(mesh: Mesh, spec: PartitionSpec) -> None:
 def tiles(mesh: Mesh, spec: PartitionSpec, ndim: int) -> list[int]:
     """The number of pieces into which each of `ndim` axes is split."""
     sizes = mesh.shape
-    entries = (*spec, *((None,) * (ndim - len(spec))))
-    return [math.prod(sizes[axis] for axis in axes_of(entry)) for entry in entries]
+    return [math.prod(sizes[axis] for axis in axes_of(entry)) for entry in entries_for(spec, ndim)]

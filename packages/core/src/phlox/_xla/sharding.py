@@ -21,10 +21,19 @@ from .._base.errors import ArgumentError, DeviceError, OptionError, ShapeError, 
 from .._base.native import hlo, native
 from .._ir.avals import LAZY_ATTRIBUTES, ShapedArray, read_shardings_with
 from .._ir.memory_spaces import space_of
-from .._ir.sharding_types import Spec, spec_over
+from .._ir.sharding_types import Spec, entry_of, spec_over
 from .devices import Device, first_device
 from .mesh import AbstractMesh, Mesh
-from .partition_spec import UNCONSTRAINED, PartitionSpec, UnreducedKind, axes_of, check_spec, reductions_in, tiles
+from .partition_spec import (
+    UNCONSTRAINED,
+    PartitionSpec,
+    UnreducedKind,
+    axes_of,
+    check_spec,
+    entries_for,
+    reductions_in,
+    tiles,
+)
 
 HloSharding = hlo.HloSharding
 Index = tuple[slice, ...]
@@ -287,7 +296,6 @@ class NamedSharding(Sharding):
 
     With an `AbstractMesh`, which has no devices, it describes a sharding, but no array can have it.
 
-    >>> import phlox
     >>> mesh = Mesh(np.array(phlox.devices()[:1]), "data")
     >>> NamedSharding(mesh, PartitionSpec("data")).shard_shape((4, 2))
     (4, 2)
@@ -392,7 +400,7 @@ class NamedSharding(Sharding):
         sizes = self.mesh.axis_sizes
         in_mesh = np.unravel_index(position, sizes)
         tile = []
-        for entry in (*self.spec, *((None,) * (ndim - len(self.spec)))):
+        for entry in entries_for(self.spec, ndim):
             index = 0
             for axis in axes_of(entry):
                 i = self.mesh.axis_names.index(axis)
@@ -433,9 +441,8 @@ def spec_of(sharding: Any, ndim: int) -> Spec | None:
     if not isinstance(sharding, NamedSharding) or not (explicit := sharding.mesh.explicit_axes):
         return None
     sharding.check_compatible_aval((0,) * ndim)
-    entries = (*sharding.spec, *(None,) * (ndim - len(sharding.spec)))
     # Only explicit axes are part of types: over others the compiler splits as it likes.
-    split = [tuple([axis for axis in axes_of(entry) if axis in explicit]) for entry in entries]
+    split = [tuple([axis for axis in axes_of(entry) if axis in explicit]) for entry in entries_for(sharding.spec, ndim)]
     return spec_over(sharding.mesh.abstract_mesh, split, reductions_in(sharding.spec))
 
 
@@ -443,8 +450,7 @@ def sharding_of_result(sharding: NamedSharding, ndim: int) -> NamedSharding:
     """The sharding as a program reports it of a result with `ndim` axes: over explicit axes each one has an entry."""
     if len(sharding.spec) >= ndim or not sharding.mesh.are_all_axes_explicit:
         return sharding
-    entries = (*sharding.spec, *(None,) * (ndim - len(sharding.spec)))
-    return sharding.update(spec=sharding.spec.update(entries))
+    return sharding.update(spec=sharding.spec.update(entries_for(sharding.spec, ndim)))
 
 
 def partition_spec(spec: Spec) -> PartitionSpec:
@@ -564,7 +570,6 @@ def make_single_device_sharding(device: Device, *, memory_kind: str | None = Non
     Raises:
       OptionError: the device has no memory of this kind.
 
-    >>> import phlox
     >>> make_single_device_sharding(phlox.devices()[0]).num_devices
     1
     """
@@ -607,7 +612,7 @@ def _specs_with(mesh: Mesh, pieces: list[int]) -> Iterator[PartitionSpec]:
     while pieces and pieces[-1] == 1:
         pieces = pieces[:-1]
     for entries in _splits(dict(mesh.shape), pieces):
-        yield PartitionSpec(*(names[0] if len(names) == 1 else names or None for names in entries))
+        yield PartitionSpec(*map(entry_of, entries))
 
 
 def _splits(sizes: dict[Any, int], pieces: list[int]) -> Iterator[tuple[tuple[Any, ...], ...]]:

@@ -41,9 +41,6 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
       api_version: 1 for handlers of XLA's typed FFI, 0 for the older interface.
       **kwargs: passed on to jaxlib.
 
-    Returns:
-      None.
-
     Raises:
       JaxRuntimeError: XLA refuses `fn`.
 
@@ -60,9 +57,6 @@ def register_ffi_type(name: str, type_registration: TypeRegistration, platform: 
       name: the name of the type.
       type_registration: a dict with a capsule for the type's id, and optionally a capsule for its type info.
       platform: where the handlers run.
-
-    Returns:
-      None.
 
     Raises:
       JaxRuntimeError: XLA refuses the registration.
@@ -103,9 +97,6 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
 
     Args:
       name: the name under which the target is registered.
-
-    Returns:
-      None.
 
     >>> register_ffi_target_as_batch_partitionable("documentation_half")
     """

@@ -140,9 +140,6 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
       in_tree: a tree of arrays. Arrays that are distributed over several processes are not compared.
       fail_message: the beginning of the error message.
 
-    Returns:
-      None.
-
     Raises:
       AssertionError: the values differ. All processes raise it.
 
@@ -171,7 +168,6 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     Returns:
       A tree like `local_inputs` of arrays of the same dtypes, longer along the axes that are split between processes.
 
-    >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("i",))
     >>> host_local_array_to_global_array(np.arange(2), mesh, phlox.P("i"))
     Array([0, 1], dtype=int32)
@@ -191,7 +187,6 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     Returns:
       A tree like `global_inputs` of arrays of the same dtypes, shorter along the axes that are split between processes.
 
-    >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("i",))
     >>> global_array_to_host_local_array(jnp.arange(2), mesh, phlox.P("i"))
     Array([0, 1], dtype=int32)

@@ -416,7 +416,6 @@ def stop_gradient(x: Any) -> Any:
     Returns:
       A pytree like `x`, with the same values.
 
-    >>> import phlox
     >>> phlox.grad(lambda x: x * stop_gradient(x))(3.0)
     Array(3., dtype=float32, weak_type=True)
     """

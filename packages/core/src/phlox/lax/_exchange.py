@@ -58,7 +58,6 @@ def all_gather(
       OptionError: `to` is unknown, or `axis_index_groups` does not contain every position exactly once.
       UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
-    >>> import phlox
     >>> phlox.vmap(lambda x: all_gather(x, "i"), axis_name="i")(np.arange(2))
     Array([[0, 1],
            [0, 1]], dtype=int32)
@@ -118,7 +117,6 @@ def psum_scatter(
       OptionError: `axis_index_groups` does not contain every position exactly once.
       UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
-    >>> import phlox
     >>> phlox.vmap(lambda x: psum_scatter(x, "i"), axis_name="i")(np.array([[1, 2], [10, 20]]))
     Array([11, 22], dtype=int32)
     """
@@ -172,7 +170,6 @@ def all_to_all(
       AxisError: an axis number is out of range for an array.
       ShapeError: the length of `split_axis` does not match the mapped axis.
 
-    >>> import phlox
     >>> phlox.vmap(lambda x: all_to_all(x, "i", 0, 0), axis_name="i")(np.array([[1, 2], [10, 20]]))
     Array([[ 1, 10],
            [ 2, 20]], dtype=int32)
@@ -226,7 +223,6 @@ def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Axis
       AxisError: `axis` is out of range for an array.
       ShapeError: the length of `axis` differs from that of the mapped axis.
 
-    >>> import phlox
     >>> phlox.vmap(lambda x: pswapaxes(x, "i", 0), axis_name="i")(np.array([[1, 2], [10, 20]]))
     Array([[ 1, 10],
            [ 2, 20]], dtype=int32)
@@ -250,7 +246,6 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
       AxisNameError: no mapped axis has this name.
       OptionError: a position is source or target twice, or is out of range.
 
-    >>> import phlox
     >>> phlox.vmap(lambda x: ppermute(x, "i", [(0, 1), (1, 2), (2, 0)]), axis_name="i")(np.arange(3))
     Array([2, 0, 1], dtype=int32)
     """
@@ -260,12 +255,11 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     return _each("ppermute", x, lambda leaf: ops.ppermute.bind(varying_over(leaf, names), axis_name=names, perm=pairs))
 
 
+@docs_from(ppermute)
 def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     """The values of `x` permuted along a mapped axis (StableHLO's ``collective_permute``).
 
     Args:
-      x: pytree of arrays.
-      axis_name: name of the mapped axis, or a tuple of names.
       perm: permutation of the positions 0, 1, …: for each position along the axis, the position that its new value
         comes from.
 
@@ -273,10 +267,8 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
       A pytree like `x`; zeros at positions beyond the length of `perm`.
 
     Raises:
-      AxisNameError: no mapped axis has this name.
       OptionError: `perm` is not a permutation, or longer than the axis.
 
-    >>> import phlox
     >>> phlox.vmap(lambda x: pshuffle(x, "i", [2, 0, 1]), axis_name="i")(np.arange(3))
     Array([2, 0, 1], dtype=int32)
     """
@@ -302,7 +294,6 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
       AxisNameError: no mapped axis has this name.
       OptionError: `source` is out of range.
 
-    >>> import phlox
     >>> phlox.vmap(lambda x: pbroadcast(x, "i", 1), axis_name="i")(np.arange(3))
     Array([1, 1, 1], dtype=int32)
     """
@@ -345,7 +336,6 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
       ArgumentError: `axis_name` is a set or a list.
       OptionError: `to` is none of "varying", "reduced" and "unreduced", or an array cannot be declared so.
 
-    >>> import phlox
     >>> phlox.vmap(lambda x: pcast(x, "i", to="varying") + 1, axis_name="i")(np.arange(2))
     Array([1, 2], dtype=int32)
     """
@@ -382,7 +372,6 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
     Raises:
       AxisNameError: no mapped axis has this name.
 
-    >>> import phlox
     >>> phlox.vmap(lambda x: pvary(x, "i") + 1, axis_name="i")(np.arange(2))
     Array([1, 2], dtype=int32)
     """
@@ -427,7 +416,6 @@ def ragged_all_to_all(
       ShapeError: offsets or sizes are no vectors, or their length is no multiple of that of the axis.
       OptionError: `axis_index_groups` does not contain every position exactly once.
 
-    >>> import phlox
     >>> send = lambda x, starts, sizes, places, got: ragged_all_to_all(
     ...     x, np.zeros(4, np.int32), starts, sizes, places, got, axis_name="i"
     ... )

@@ -62,7 +62,6 @@ def psum_scatter_start(
     Raises:
       AxisNameError, AxisError, ShapeError, OptionError, UnsupportedError: as `psum_scatter`.
 
-    >>> import phlox
     >>> phlox.vmap(lambda x: psum_scatter_start(x, "i").done(), axis_name="i")(np.array([[1, 2], [10, 20]]))
     Array([11, 22], dtype=int32)
     """

@@ -187,19 +187,15 @@ def _while(
     unchanged = {i: None for i in unchanged_parts(body, len(leaves)) if unasked[i]}
     unchanged = unchanged if len(unchanged) < len(leaves) else {}
     fixed, moving = [leaves[i] for i in unchanged], [x for i, x in enumerate(leaves) if i not in unchanged]
-    outs = iter(
-        loop.while_p.bind(
-            *go_on.consts,
-            *fixed,
-            *body.consts,
-            *moving,
-            cond_jaxpr=_without_inputs(go_on, unchanged),
-            cond_nconsts=len(go_on.consts),
-            body_jaxpr=with_fixed_carry(body, unchanged, [*range(len(leaves))]),
-            body_nconsts=len(unchanged) + len(body.consts),
-            **({} if checkpoints is None else {"checkpoints": checkpoints}),
-        )
+    whole = loop.Loop(
+        _without_inputs(go_on, unchanged),
+        with_fixed_carry(body, unchanged, [*range(len(leaves))]),
+        go_on.consts,
+        [*fixed, *body.consts],
+        moving,
+        {} if checkpoints is None else {"checkpoints": checkpoints},
     )
+    outs = iter(whole.bind(loop.while_p))
     return carry_tree.unflatten([as_array_or_tracer(x) if i in unchanged else next(outs) for i, x in enumerate(leaves)])
 
 

@@ -64,7 +64,6 @@ def axis_size(axis_name: AxisName) -> int:
     Raises:
       AxisNameError: no mapped axis has this name.
 
-    >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: x * axis_size("i"), axis_name="i")(jnp.ones(3))
     Array([3., 3., 3.], dtype=float32)
     """
@@ -83,7 +82,6 @@ def axis_index(axis_name: AxisName) -> Array:
     Raises:
       AxisNameError: no mapped axis has this name.
 
-    >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: axis_index("i"), axis_name="i")(jnp.ones(3))
     Array([0, 1, 2], dtype=int32)
     """
@@ -130,7 +128,6 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -
       OptionError: `axis_index_groups` does not contain every position exactly once.
       UnsupportedError: `axis_index_groups` is given and vmap maps the axis.
 
-    >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: x / psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([0.25, 0.75], dtype=float32)
     """
@@ -150,7 +147,6 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) 
     Args:
       x: pytree of arrays; integers and bools give floats.
 
-    >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([2., 2.], dtype=float32)
     """
@@ -166,7 +162,6 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -
     Args:
       x: pytree of arrays.
 
-    >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: pmax(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([3., 3.], dtype=float32)
     """
@@ -177,7 +172,6 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -
 def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: AxisGroups = None) -> Any:
     """The smallest `x` along a mapped axis, elementwise, for each leaf of a pytree (StableHLO's ``all_reduce``).
 
-    >>> import phlox, phlox.numpy as jnp
     >>> phlox.vmap(lambda x: pmin(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([1., 1.], dtype=float32)
     """

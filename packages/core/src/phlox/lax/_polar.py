@@ -171,7 +171,6 @@ def qdwh(
     Raises:
       ShapeError: `x` is not one matrix, or has more columns than rows.
 
-    >>> import phlox.numpy as jnp
     >>> u, h, _, converged = qdwh(jnp.array([[2.0, 0.0], [0.0, -3.0]]))
     >>> bool(converged), bool(jnp.allclose(u @ h, jnp.array([[2.0, 0.0], [0.0, -3.0]]), atol=1e-5))
     (True, True)

@@ -60,17 +60,13 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
 # --- primitives of known computations -------------------------------------------------------------------
 
 
-def _all_ones(dtype: Any) -> Any:
-    return ~np.zeros((), dtype)
-
-
 #: functions of `phlox.lax` that have a reduction primitive, used if the initial value is the neutral element
 _OVER_AXES: dict[Any, tuple[Any, Callable[[Any], Any], str]] = {
     words.add: (_reduce.reduce_sum, lambda dtype: 0, "iufc"),
     mul: (_reduce.reduce_prod, lambda dtype: 1, "iufc"),
     words.max: (_reduce.reduce_max, dtypes.lowest, "biufc"),
     words.min: (_reduce.reduce_min, dtypes.highest, "biufc"),
-    words.bitwise_and: (_reduce.reduce_and, _all_ones, "biu"),
+    words.bitwise_and: (_reduce.reduce_and, lambda dtype: ~np.zeros((), dtype), "biu"),
     words.bitwise_or: (_reduce.reduce_or, lambda dtype: 0, "biu"),
     words.bitwise_xor: (_reduce.reduce_xor, lambda dtype: 0, "biu"),
 }

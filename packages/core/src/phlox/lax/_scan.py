@@ -221,20 +221,14 @@ def _scan(
     outvars = body.closed.jaxpr.outvars
     inputs = dict(zip(body.closed.jaxpr.invars[len(body.consts) + count :], leaves[count:], strict=True))
     results = [i for i, v in enumerate(outvars) if i < count or v not in inputs]
-    outs = iter(
-        scanning.scan.bind(
-            *[start[i] for i in unchanged],
-            *body.consts,
-            *[x for i, x in enumerate(start) if i not in unchanged],
-            *leaves[count:],
-            jaxpr=with_fixed_carry(body, unchanged, results),
-            length=steps,
-            num_consts=len(unchanged) + len(body.consts),
-            num_carry=count - len(unchanged),
-            reverse=bool(reverse),
-            unroll=unroll,
-        )
-    )
-    carry = [as_array_or_tracer(x) if i in unchanged else next(outs) for i, x in enumerate(start)]
-    ys = [as_array_or_tracer(inputs[v]) if v in inputs else next(outs) for v in outvars[count:]]
+    last, rows = scanning.Scan(
+        with_fixed_carry(body, unchanged, results),
+        [*(start[i] for i in unchanged), *body.consts],
+        [x for i, x in enumerate(start) if i not in unchanged],
+        leaves[count:],
+        {"length": steps, "reverse": bool(reverse), "unroll": unroll},
+    ).bind()
+    changed, stacked = iter(last), iter(rows)
+    carry = [as_array_or_tracer(x) if i in unchanged else next(changed) for i, x in enumerate(start)]
+    ys = [as_array_or_tracer(inputs[v]) if v in inputs else next(stacked) for v in outvars[count:]]
     return carry_tree.unflatten(carry), parts[1].unflatten(ys)

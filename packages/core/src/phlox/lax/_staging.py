@@ -21,7 +21,7 @@ from .._ops.spmd.reshard import layout_constraint
 from .._trace.staging import stage as record
 from .._trace.trace import Tracer, typeof
 from .._xla.layout import Format, Layout
-from .._xla.partition_spec import UNCONSTRAINED, axes_of
+from .._xla.partition_spec import UNCONSTRAINED, axes_of, entries_for
 from .._xla.sharding import NamedSharding, Sharding
 from ..typing import Array, ArrayLike
 from ._branches import choice
@@ -71,10 +71,6 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
       prevent_mlir_dce: whether to keep the compiler from removing the computation too; this calls a foreign function
         ``dce_sink``, which must be registered.
 
-    Returns:
-      None.
-
-    >>> import phlox
     >>> len(phlox.make_jaxpr(lambda x: dce_sink(x + 1))(1.0).eqns)
     2
     """
@@ -205,7 +201,6 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
       ShardingTypeError: a spec names `Explicit` axes of the mesh.
       ShardingAssertionError: all axes of the mesh of the context are `Explicit`, and the array is split otherwise.
 
-    >>> import phlox
     >>> mesh = phlox.sharding.Mesh(phlox.devices()[:1], "x")
     >>> with_sharding_constraint(np.ones(2, np.float32), phlox.NamedSharding(mesh, phlox.P("x")))
     Array([1., 1.], dtype=float32)
@@ -263,7 +258,7 @@ def _over_auto_axes(x: Any, sharding: NamedSharding) -> Any:
             avals=[aval],
         )
     if any(split) and len(spec) <= aval.ndim:
-        entries = [*spec, *[None] * (aval.ndim - len(spec))]
+        entries = entries_for(spec, aval.ndim)
         merged = [(*have, *axes_of(entry)) if have else entry for have, entry in zip(split, entries, strict=True)]
         sharding = sharding.update(spec=spec.update(partitions=merged))
     return reshard(x, sharding)

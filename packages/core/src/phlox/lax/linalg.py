@@ -101,7 +101,6 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
       ShapeError: the matrices are not square.
       DtypeError: the elements are not floats or complex numbers, and `symmetrize_input` is False.
 
-    >>> import phlox.numpy as jnp
     >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 0.],
            [1., 2.]], dtype=float32)
@@ -123,7 +122,6 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
       ShapeError: the shapes are incompatible.
       DtypeError: the elements are not floats, or the dtypes differ.
 
-    >>> import phlox.numpy as jnp
     >>> cholesky_update(jnp.array([[3.0]]), jnp.array([4.0]))
     Array([[5.]], dtype=float32)
     """
@@ -146,7 +144,6 @@ def symmetric_product(
     Returns:
       An array of the shape and dtype of `c_matrix`.
 
-    >>> import phlox.numpy as jnp
     >>> symmetric_product(jnp.array([[1.0, 2.0]]), jnp.array([[1.0]]), beta=2.0)
     Array([[7.]], dtype=float32)
     """
@@ -184,7 +181,6 @@ def eig(
       DtypeError: the elements are not floats or complex numbers.
       OptionError: `implementation` is not available on the platform.
 
-    >>> import phlox.numpy as jnp
     >>> [x.shape for x in eig(jnp.eye(2), compute_left_eigenvectors=False)]
     [(2,), (2, 2)]
     """
@@ -229,7 +225,6 @@ def eigh(
       DtypeError: the elements are not floats or complex numbers, and `symmetrize_input` is False.
       UnsupportedError: `subset_by_index` or `implementation` is not available on the platform.
 
-    >>> import phlox.numpy as jnp
     >>> eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]))[1]
     Array([1., 3.], dtype=float32)
     """
@@ -257,7 +252,6 @@ def hessenberg(a: ArrayLike) -> list[Array]:
       ShapeError: the matrices are not square, or empty.
       DtypeError: the elements are not floats or complex numbers.
 
-    >>> import phlox.numpy as jnp
     >>> [x.shape for x in hessenberg(jnp.eye(3))]
     [(3, 3), (2,)]
     """
@@ -278,7 +272,6 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
       ShapeError: the shapes are incompatible.
       DtypeError: the elements are not floats or complex numbers, or the dtypes differ.
 
-    >>> import phlox.numpy as jnp
     >>> householder_product(jnp.array([[1.0], [1.0]]), jnp.array([1.0]))
     Array([[ 0.],
            [-1.]], dtype=float32)
@@ -299,7 +292,6 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
     Returns:
       An array of the shape and dtype of `c`.
 
-    >>> import phlox.numpy as jnp
     >>> ormqr(jnp.array([[1.0], [0.0]]), jnp.array([2.0]), jnp.eye(2))
     Array([[-1.,  0.],
            [ 0.,  1.]], dtype=float32)
@@ -324,7 +316,6 @@ def lu(x: ArrayLike) -> list[Array]:
       ShapeError: `x` has fewer than two axes.
       DtypeError: the elements are not floats or complex numbers.
 
-    >>> import phlox.numpy as jnp
     >>> lu(jnp.array([[0.0, 1.0], [2.0, 3.0]]))[2]
     Array([1, 0], dtype=int32)
     """
@@ -347,7 +338,6 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
       ShapeError: there are more pivots than elements of the permutation.
       DtypeError: `pivots` are not signed integers.
 
-    >>> import phlox.numpy as jnp
     >>> lu_pivots_to_permutation(jnp.array([2, 2, 2]), 3)
     Array([2, 0, 1], dtype=int32)
     """
@@ -373,7 +363,6 @@ def qr(
       The tuple (q, r), of the dtype of `x` and shapes (..., m, k) and (..., k, n), where k is m or min(m, n); with
       `pivoting` also p, int32 of shape (..., n).
 
-    >>> import phlox.numpy as jnp
     >>> [x.shape for x in qr(jnp.ones((3, 2)), full_matrices=False)]
     [(3, 2), (2, 2)]
     """
@@ -403,7 +392,6 @@ def schur(
       DtypeError: the elements are not floats or complex numbers.
       UnsupportedError: `sort_eig_vals` is True.
 
-    >>> import phlox.numpy as jnp
     >>> schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))[0]
     Array([[1., 2.],
            [0., 3.]], dtype=float32)
@@ -445,7 +433,6 @@ def svd(
       OptionError: both `subset_by_index` and `full_matrices` are given.
       UnsupportedError: `subset_by_index` or `algorithm` is not available on the platform.
 
-    >>> import phlox.numpy as jnp
     >>> svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
     """
@@ -484,7 +471,6 @@ def triangular_solve(
     Returns:
       An array of the shape and dtype of `b`.
 
-    >>> import phlox.numpy as jnp
     >>> triangular_solve(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([4.0, 8.0]), left_side=True)
     Array([1., 2.], dtype=float32)
     """
@@ -517,7 +503,6 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
       real of shape (..., n); the off-diagonal e (below the diagonal with `lower`, else above), real of shape (..., n -
       1); and the scale factors of the reflections, of shape (..., n - 1).
 
-    >>> import phlox.numpy as jnp
     >>> tridiagonal(jnp.eye(2))[1]
     Array([1., 1.], dtype=float32)
     """
@@ -537,7 +522,6 @@ def tridiagonal_solve(
       b: right-hand sides: an array of the dtype of the diagonals, of shape (..., n, k).
       perturb_singular: whether to replace pivots near zero by larger ones, so that x is finite.
 
-    >>> import phlox.numpy as jnp
     >>> x = tridiagonal_solve(jnp.zeros(2), jnp.array([1.0, 2.0]), jnp.zeros(2), jnp.array([[3.0], [4.0]]))
     >>> x.ravel()
     Array([3., 2.], dtype=float32)

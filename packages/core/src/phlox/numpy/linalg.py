@@ -70,7 +70,6 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     Raises:
       ShapeError: the vectors do not have three elements, or the other axes do not broadcast.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
     """
@@ -89,7 +88,6 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Raises:
       ShapeError: `x1` or `x2` is not a vector.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.outer(jnp.array([1, 10]), jnp.array([1, 2]))
     Array([[ 1,  2],
            [10, 20]], dtype=int32)
@@ -115,7 +113,6 @@ def vecdot(
     Args:
       precision, preferred_element_type: as for `phlox.numpy.dot`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.vecdot(jnp.array([1j]), jnp.array([1j]))
     Array(1.+0.j, dtype=complex64)
     """
@@ -139,7 +136,6 @@ def matmul(
     Raises:
       ShapeError: `x1` or `x2` is a scalar, the lengths n differ, or the leading axes do not broadcast.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.matmul(jnp.eye(2), jnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)
     """
@@ -173,7 +169,6 @@ def tensordot(
         `x1` or `x2`.
       ArgumentError: `axes` is neither a number nor a pair.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((2, 3)))
     Array(6., dtype=float32)
     """
@@ -195,7 +190,6 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     Returns:
       An array of shape (..., length of the diagonal), of the dtype of `x`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
     Array([1, 4], dtype=int32)
     """
@@ -213,7 +207,6 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     Returns:
       An array of shape (...).
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
     """
@@ -235,7 +228,6 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -
     Raises:
       ShapeError: there are fewer than two arrays, or their shapes do not match.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.multi_dot([jnp.ones(2), jnp.eye(2), jnp.ones((2, 3))])
     Array([2., 2., 2.], dtype=float32)
     """

@@ -181,7 +181,6 @@ def dctn(
 
     Args:
       x: real or complex array; integers are converted to floats.
-      type: 2, the only type there is.
       s: length of the transform for each axis; by default the lengths of `x`. `x` is truncated or padded with zeros.
       axes: axes to transform; by default the last ``len(s)``, or all.
 
@@ -189,8 +188,6 @@ def dctn(
       An array of the shape of `x`, with lengths `s` along `axes`.
 
     Raises:
-      UnsupportedError: `type` is not 2.
-      OptionError: `norm` is not one of the listed values.
       ShapeError: a length is less than 1, or `s` does not fit `axes`.
 
     >>> dctn(jnp.ones((2, 3))).round()

@@ -51,9 +51,6 @@ def register_vmappable(
         the array of all `elt`.
       make_iota: returns the indices of the examples for an `axis_size`; must be None, for ``lax.iota``.
 
-    Returns:
-      None.
-
     Raises:
       ArgumentError: `axis_size_type` is not int, or `make_iota` is not None.
 
@@ -77,9 +74,6 @@ def unregister_vmappable(data_type: type) -> None:
 
     Args:
       data_type: the type of the containers.
-
-    Returns:
-      None.
 
     >>> unregister_vmappable(dict)
     """

@@ -63,7 +63,6 @@ def vmap(
       ShardingTypeError: in a call, when the batch axes of arguments are split over different explicit mesh axes.
       OptionError: in a call, when a result depends on the example where `out_axes` is None.
 
-    >>> import phlox.numpy as jnp
     >>> vmap(jnp.dot, in_axes=(0, None))(jnp.eye(2), jnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)
     """

@@ -100,9 +100,6 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
       *fmt_args, **fmt_kwargs: arrays or trees of them.
       debug: do nothing unless `checkify` is applied.
 
-    Returns:
-      None.
-
     Raises:
       ArgumentError: `pred` is not one truth value, or a further argument holds something that is no array.
       JaxRuntimeError: `pred` is False, outside of compiled functions.
@@ -142,9 +139,6 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
       pred: one truth value, a bool or an array without axes.
       msg: the message, a format for the further arguments as for `str.format`.
       *fmt_args, **fmt_kwargs: arrays or trees of them.
-
-    Returns:
-      None.
 
     Raises:
       ArgumentError: `pred` is not one truth value, or a further argument holds something that is no array.

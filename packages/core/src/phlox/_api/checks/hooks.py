@@ -9,6 +9,7 @@ from weakref import ref
 
 from ..._base import monitoring
 from ..._base.checks import is_on, is_strict, report
+from ..._base.interning import clear_if_full
 from ..._base.source import is_users, user_location
 from ..._xla.compile import observers
 from ..jit.counting import next_sample
@@ -111,8 +112,7 @@ def transformed(fun: Callable[..., Any], name: str) -> None:
         if reader.reads:
             effects.check(reader, fun, name)
         due = next_sample(count)
-        if len(_transformed) >= LIMIT:
-            _transformed.clear()
+        clear_if_full(_transformed)
     _transformed[id(code)] = code, count, due
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from weakref import ref
 
 from ..._base.checks import report
-from ..._base.interning import forgettable
+from ..._base.interning import clear_if_full, forgettable
 from ..._base.source import Location, is_users
 from ..jit import arguments
 from ..jit.caches import Caches
@@ -47,9 +47,7 @@ def check(
     # Values of static arguments are left out: they may differ from turn to turn. Static data of trees may have no
     # equality, such as arrays, so that trees are told apart by their hashes.
     mark = (*map(id, codes), hash(key[0]), *(parameter for parameter, _, _ in key[1]), *key[2:], *_stack())
-    if len(_known) >= 1024:
-        _known.clear()
-    earlier = _known.setdefault(mark, (codes, []))[1]
+    earlier = clear_if_full(_known, 1024).setdefault(mark, (codes, []))[1]
     # Two threads may compile one function, and `clear_cache` makes its next compilation the first one again.
     if any(reference() is caches for reference, _ in earlier):
         return

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._base.interning import clear_if_full
 from ..._base.source import Location, is_users
 
 #: one step of a path: ("global", name), ("cell", name), ("attr", name), ("item", key), ("static", position or name),
@@ -124,9 +125,8 @@ def chains_of(code: CodeType) -> list[Chain]:
     """The loads in a code object; cached, as the same functions are traced again and again."""
     cached = _chains.get(id(code))
     if cached is None:
-        if len(_chains) >= 4096:
-            _chains.clear()
-        cached = _chains[id(code)] = code, list(_scan(code))  # the code object is stored so that its id stays its own
+        # The code object is stored so that its id stays its own.
+        cached = clear_if_full(_chains)[id(code)] = code, list(_scan(code))
     return cached[1]
 
 

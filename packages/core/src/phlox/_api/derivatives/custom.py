@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._base import pytree
 from ..._base.errors import DerivativeError, FunctionTreeError, OptionError, UnexpectedTracerError, UnsupportedError
@@ -32,12 +32,6 @@ from .function_with_rules import no_rule, positional
 from .rule_results import OutType, RuleName, check_returned_refs, checked_tangents, flat_cotangents, pair_of, run_rule
 from .symbolic import CustomVJPPrimal, as_residual, as_rule_argument
 
-if TYPE_CHECKING:
-    from typing import ParamSpec, TypeVar
-
-    Q = ParamSpec("Q")
-    S = TypeVar("S")
-
 
 class custom_jvp(CustomFunction[P, R]):
     """A function with a forward derivative rule of your own.
@@ -54,7 +48,6 @@ class custom_jvp(CustomFunction[P, R]):
       OptionError: `fun` has no such arguments.
       UndefinedRuleError: in a call, when no rule has been set.
 
-    >>> import phlox, phlox.numpy as jnp
     >>> @phlox.custom_jvp
     ... def f(x):
     ...     return jnp.sin(x)
@@ -102,9 +95,6 @@ class custom_jvp(CustomFunction[P, R]):
           fwd, bwd: the rules, as `custom_vjp` describes them.
           **options: those of `custom_vjp.defvjp`.
 
-        Returns:
-          None.
-
         Raises:
           DerivativeError: some arguments are not differentiated (`nondiff_argnums`).
 
@@ -127,9 +117,6 @@ class custom_jvp(CustomFunction[P, R]):
         Args:
           *jvps: ``rule(tangent, out, *primals)`` returns what this argument contributes to the tangent of out; None
             for zero.
-
-        Returns:
-          None.
 
         Raises:
           DerivativeError: some arguments are not differentiated.
@@ -286,7 +273,6 @@ class custom_vjp(CustomFunction[P, R]):
       OptionError: `fun` has no such arguments.
       UndefinedRuleError: in a call, when no rules have been set.
 
-    >>> import phlox, phlox.numpy as jnp
     >>> @phlox.custom_vjp
     ... def clipped(x):
     ...     return x
@@ -326,9 +312,6 @@ class custom_vjp(CustomFunction[P, R]):
           generic_batching: under `vmap`, where all examples share a result and `bwd` returns a cotangent of each
             example for an argument that they share, the first example gets the whole cotangent of the result; without
             it a `DerivativeError` is raised. Where `fwd` maps a result that `fun` does not, the first example's counts.
-
-        Returns:
-          None.
 
         Raises:
           UnsupportedError: both `symbolic_zeros` and `optimize_remat` are set.

@@ -142,7 +142,6 @@ def jvp(
       ShapeError: a tangent has another shape than its argument.
       TreeError: `tangents` has another structure than `primals`.
 
-    >>> import phlox.numpy as jnp
     >>> jvp(jnp.sin, (0.0,), (2.0,))
     (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
@@ -231,7 +230,6 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_
     Raises:
       ArgumentError: one of `primals` is no array.
 
-    >>> import phlox.numpy as jnp
     >>> out, f_lin = linearize(jnp.sin, 0.0)
     >>> f_lin(3.0)
     Array(3., dtype=float32, weak_type=True)
@@ -289,7 +287,6 @@ class Pullback:
     `NotNeeded()` in place of the others), `opaque_residuals` has intermediate values. So a large argument can be
     dropped and put in again later. Those that ``vjp(..., saveable_args=)`` excludes are `NotSaveable()` from the start.
 
-    >>> import phlox.numpy as jnp
     >>> x, w = jnp.ones(3), jnp.ones((3, 3))
     >>> out, pullback = vjp(jnp.matmul, x, w)
     >>> pullback.args_res[1] = None
@@ -559,7 +556,6 @@ def vjp(
       OptionError: `saveable_args` or `in_nzs` is no tree of bools like `primals`.
       UnsupportedError: `reduce_axes` is not empty; or an option is given together with references.
 
-    >>> import phlox.numpy as jnp
     >>> out, vjp_fun = vjp(jnp.multiply, 2.0, 3.0)
     >>> vjp_fun(1.0)
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))

@@ -356,7 +356,6 @@ def jacfwd(
       DerivativeError: in a call, when an argument is an integer, or complex without `holomorphic`.
       ArgumentError: in a call, when there are too few positional arguments for `argnums`.
 
-    >>> import phlox.numpy as jnp
     >>> jacfwd(jnp.sin)(jnp.zeros(2))
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
@@ -401,6 +400,7 @@ def _jacfwd(
     return jacobian
 
 
+@docs_from(jacfwd)
 def jacrev(
     fun: Callable[P, Any],
     argnums: Argnums = 0,
@@ -412,9 +412,6 @@ def jacrev(
 
     Args:
       fun: function of trees of arrays with real results.
-      argnums: which positional arguments to differentiate, counted from 0 (or back from -1); an int or several.
-      has_aux: `fun` returns (out, aux), and aux is passed through.
-      holomorphic: differentiate a complex function as a holomorphic one.
       allow_int: take integer arguments; their Jacobians are zeros of their dtypes.
 
     Returns:
@@ -423,9 +420,7 @@ def jacrev(
 
     Raises:
       DerivativeError: in a call, when an argument is an integer, or a result is not real without `holomorphic`.
-      ArgumentError: in a call, when there are too few positional arguments for `argnums`.
 
-    >>> import phlox.numpy as jnp
     >>> jacrev(lambda x: jnp.stack([x.sum(), x[0]]))(jnp.ones(3))
     Array([[1., 1., 1.],
            [1., 0., 0.]], dtype=float32)
@@ -484,7 +479,6 @@ def hessian(
       A function of the arguments of `fun` that returns the Hessian, or (Hessian, aux). For a result of shape s and an
       argument of shape t it has shape s + t + t; pytrees and several `argnums` nest as for `jacfwd`.
 
-    >>> import phlox.numpy as jnp
     >>> hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))
     Array([[ 6.,  0.],
            [ 0., 12.]], dtype=float32)

@@ -9,6 +9,7 @@ from typing import Any
 from ..._base import pytree
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, OptionError
+from ..._base.interning import clear_if_full
 from ..._base.pytree import flatten
 from ..._base.wrapping import P, R, renamed, wraps
 from ..._ir.avals import ShapedArray, typeof_value
@@ -24,7 +25,6 @@ from ..._trace.trace import typeof
 from ..jit import arguments
 from ..jit.bodies import operands_of, staged
 from ..jit.bound_call import Statics, join_static
-from ..jit.caches import clear_if_full
 from ..jit.programs import make_jaxpr
 from ..jit.references import closed_over
 from ..jit.user_functions import user_call
@@ -245,11 +245,9 @@ def everything_saveable(*_: Any, **__: Any) -> bool:
     return True
 
 
+@docs_from(everything_saveable)
 def nothing_saveable(*_: Any, **__: Any) -> bool:
     """A policy that saves only the arguments; the default of `checkpoint`.
-
-    Args:
-      *_, **__: the arguments of policies (see `dots_saveable`); not used.
 
     Returns:
       False.
@@ -288,7 +286,6 @@ def dots_with_no_batch_dims_saveable(prim: Primitive, *args: Any, **params: Any)
     """A policy that saves the results of matrix products without batch dimensions, as of weights and activations.
 
     Args:
-      *args: the types of its operands; not used.
       **params: its parameters.
 
     >>> from phlox.ad_checkpoint import print_saved_residuals
@@ -321,14 +318,9 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     return lambda prim, *_, **params: not (prim is name_p and params["name"] in names_not_to_save)
 
 
+@docs_from(save_anything_except_these_names)
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """A policy that saves all results that have a name (see `checkpoint_name`), except those with these names.
-
-    Args:
-      *names_not_to_save: the names.
-
-    Returns:
-      A policy for `checkpoint`.
 
     >>> from phlox.ad_checkpoint import checkpoint_name, print_saved_residuals
     >>> policy = phlox.checkpoint_policies.save_any_names_but_these("a")
@@ -340,14 +332,12 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     return lambda prim, *_, **params: prim is name_p and params["name"] not in names_not_to_save
 
 
+@docs_from(save_anything_except_these_names)
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """A policy that saves only the results with these names.
 
     Args:
       *names_which_can_be_saved: the names, see `checkpoint_name`.
-
-    Returns:
-      A policy for `checkpoint`.
 
     >>> from phlox.ad_checkpoint import checkpoint_name, print_saved_residuals
     >>> policy = phlox.checkpoint_policies.save_only_these_names("a")
@@ -359,14 +349,12 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     return lambda prim, *_, **params: prim is name_p and params["name"] in names_which_can_be_saved
 
 
+@docs_from(save_anything_except_these_names)
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     """A policy that saves what at least one of two policies saves.
 
     Args:
       policy_1, policy_2: policies that return True or False.
-
-    Returns:
-      A policy for `checkpoint`.
 
     Raises:
       ArgumentError: in a call of the policy, when one of the two returns something else.
@@ -394,6 +382,7 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     return policy
 
 
+@docs_from(save_anything_except_these_names)
 def save_and_offload_only_these_names(
     *,
     names_which_can_be_saved: Iterable[str],
@@ -408,9 +397,6 @@ def save_and_offload_only_these_names(
       names_which_can_be_offloaded: names of the results to save in another memory.
       offload_src, offload_dst: kinds of memory to move offloaded results from and to, such as "device" and
         "pinned_host".
-
-    Returns:
-      A policy for `checkpoint`.
 
     Raises:
       OptionError: a name is in both lists.
@@ -442,14 +428,12 @@ def save_and_offload_only_these_names(
     return policy
 
 
+@docs_from(save_anything_except_these_names)
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
     """A policy that offloads what `dots_with_no_batch_dims_saveable` saves to another memory; see `Offloadable`.
 
     Args:
       offload_src, offload_dst: kinds of memory to move the results from and to, such as "device" and "pinned_host".
-
-    Returns:
-      A policy for `checkpoint`.
 
     >>> from phlox.ad_checkpoint import print_saved_residuals
     >>> policy = phlox.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")

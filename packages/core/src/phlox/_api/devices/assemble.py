@@ -100,7 +100,6 @@ def make_array_from_callback(
       ShapeError: the shape of a part does not match its index.
       UnexpectedTracerError: a part is a traced value.
 
-    >>> import phlox
     >>> place = phlox.device_put(0).sharding
     >>> make_array_from_callback((3,), place, lambda index: np.arange(3.0)[index])
     Array([0., 1., 2.], dtype=float32)
@@ -142,7 +141,6 @@ def make_array_from_single_device_arrays(
       DtypeError: parts have different dtypes, or another one than `dtype`.
       ShapeError: the shape of a part does not match `sharding`.
 
-    >>> import phlox
     >>> x = phlox.device_put(np.ones(2, np.float32), phlox.devices()[0])
     >>> make_array_from_single_device_arrays((2,), x.sharding, [x])
     Array([1., 1.], dtype=float32)
@@ -184,7 +182,6 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     Raises:
       ShapeError: the shape of local data does not match the global shape.
 
-    >>> import phlox
     >>> make_array_from_process_local_data(phlox.device_put(0).sharding, np.ones(2, np.float32))
     Array([1., 1.], dtype=float32)
     """

@@ -81,7 +81,6 @@ def auto_axes(
       ArgumentError: in a call, when `out_sharding` is given neither here nor in the call.
       UnsupportedError: in a call inside of `shard_map`, when one of `axes` is mapped there.
 
-    >>> import phlox
     >>> with phlox.set_mesh(phlox.make_mesh((1,), ("i",))):
     ...     auto_axes(lambda x: x + 1, out_sharding=phlox.P("i"))(jnp.zeros(2))
     Array([1., 1.], dtype=float32)
@@ -164,7 +163,6 @@ def explicit_axes(
       OptionError: in a call, when there is no mesh in the context.
       UnsupportedError: in a call inside of `shard_map`, when one of `axes` is mapped there.
 
-    >>> import phlox
     >>> with phlox.set_mesh(phlox.make_mesh((1,), ("i",))):
     ...     explicit_axes(lambda x: x + 1, in_sharding=phlox.P("i"))(jnp.zeros(2))
     Array([1., 1.], dtype=float32)

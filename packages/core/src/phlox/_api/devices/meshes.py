@@ -90,7 +90,6 @@ class set_mesh:
     Raises:
       OptionError: `mesh` is no mesh, or has manual axes; or the call is inside of a traced function.
 
-    >>> import phlox
     >>> with set_mesh(make_mesh((1,), ("data",))):
     ...     phlox.device_put(np.ones(2, np.float32), phlox.P("data")).sharding.spec
     P('data',)
@@ -228,7 +227,6 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
       TreeError: `out_shardings` is no prefix of `xs`.
 
     >>> mesh = make_mesh((1,), ("data",))
-    >>> import phlox
     >>> reshard(np.ones(2, np.float32), phlox.NamedSharding(mesh, phlox.P("data")))
     Array([1., 1.], dtype=float32)
     """

@@ -143,7 +143,6 @@ def lay_out(function: str, x: Any, out_sharding: Any) -> Any:
 
     Raises the errors of `checked_out_sharding`, and `ShapeError` if an axis cannot be split evenly.
 
-    >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("x",))
     >>> lay_out("zeros", jnp.zeros(2), phlox.NamedSharding(mesh, phlox.P("x"))).sharding.spec
     P('x',)

@@ -24,9 +24,6 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
       value: a tree of arrays.
       callback: function of one `Sharding`.
 
-    Returns:
-      None.
-
     >>> phlox.debug.inspect_array_sharding(jnp.ones(3), callback=lambda s: print(type(s).__name__))
     SingleDeviceSharding
     """
@@ -40,9 +37,6 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
     Args:
       arr: an array with one or two axes, which may be traced.
       **kwargs: options of `visualize_sharding`.
-
-    Returns:
-      None.
 
     Raises:
       ShapeError: `arr` has another number of axes, or no elements.
@@ -75,9 +69,6 @@ def visualize_sharding(
       scale: size of the picture; at 1 the first axis takes about ten lines.
       min_width, max_width: bounds of the width of a part and of the picture, in characters.
       color_map: function from [0, 1] to (red, green, blue), each in [0, 1], such as matplotlib's; None for the default.
-
-    Returns:
-      None.
 
     Raises:
       ShapeError: `shape` has another number of axes, or an axis of length 0.

@@ -17,15 +17,16 @@ from ..._base.errors import ArgumentError, AxisSizeError, DeviceError, OptionErr
 from ..._base.pytree import flatten
 from ..._base.wrapping import P, R, wraps
 from ..._ir.jaxpr import ClosedJaxpr, axes_used, hoist_consts
+from ..._operands.broadcasting import insert_axes
 from ..._ops.spmd import shard_map as spmd
-from ..._ops.structure.shape import broadcast_in_dim, squeeze
+from ..._ops.structure.shape import squeeze
 from ..._trace.axes import AxisName, axis_env
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, typeof
 from ..._xla.devices import Device, local_devices, process_count, process_index
 from ..._xla.distributed import distributed_state
 from ..._xla.mesh import Mesh
-from ..._xla.partition_spec import PartitionSpec
+from ..._xla.partition_spec import PartitionSpec, spec_along
 from ..._xla.sharding import NamedSharding, interned
 from ..batching.mapped_sizes import check_sizes
 from ..batching.vmap import check_axes, flat_axes
@@ -82,7 +83,6 @@ def pmap(
         function mapped over another mesh is around.
       OptionError: `in_axes` has negative numbers.
 
-    >>> import phlox, phlox.numpy as jnp
     >>> phlox.pmap(lambda x: x / phlox.lax.psum(x, "i"), axis_name="i")(jnp.array([4.0]))
     Array([1.], dtype=float32)
     """
@@ -177,7 +177,7 @@ class _ParallelFunction:
 
     def sharding(self, mesh: Mesh, axis: int | None) -> Any:
         # Interned, so that jitted calls compare the sharding by identity.
-        return interned(NamedSharding(mesh, _spec(axis, self.axis_name)))
+        return interned(NamedSharding(mesh, spec_along(axis, self.axis_name)))
 
     def make(self, devices: Sequence[Device], args: tuple[Any, ...]) -> Any:
         """The jitted function over these devices."""
@@ -304,10 +304,6 @@ def _devices_of_all(size: int, devices: tuple[Device, ...] | None, backend: str 
     return list(devices)
 
 
-def _spec(axis: int | None, name: AxisName) -> PartitionSpec:
-    return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
-
-
 def _map(function: _ParallelFunction, args: tuple[Any, ...], kwargs: dict[str, Any], mesh: Mesh) -> Any:
     """The result of the function on all slices: traces it on one slice, and binds `shard_map` over the mesh."""
     fun, name = function.fun, function.axis_name
@@ -328,9 +324,9 @@ def _map(function: _ParallelFunction, args: tuple[Any, ...], kwargs: dict[str, A
         outs = flat(*[x if a is None else squeeze(x, dimensions=(a,)) for x, a in zip(parts, axes, strict=True)])
         # Known only now: `out_axes` is a prefix of the result.
         out_dims[:] = flat_axes("pmap out_axes", function.out_axes, flat.out_tree)
-        return [x if d is None else _with_axis(x, d) for x, d in zip(outs, out_dims, strict=True)]
+        return [x if d is None else insert_axes("pmap", x, d) for x, d in zip(outs, out_dims, strict=True)]
 
-    in_specs = tuple(_spec(a, name) for a in axes)
+    in_specs = tuple(spec_along(a, name) for a in axes)
     avals = [
         spmd.part_aval(typeof(x).with_spec(None), mesh, spec, (name,)) for x, spec in zip(leaves, in_specs, strict=True)
     ]
@@ -348,13 +344,6 @@ def _map(function: _ParallelFunction, args: tuple[Any, ...], kwargs: dict[str, A
             instead="another axis_name for one of them",
         )
     specs = (*[PartitionSpec()] * len(consts), *in_specs)
-    out_specs = tuple(_spec(d, name) for d in out_dims)
+    out_specs = tuple(spec_along(d, name) for d in out_dims)
     outs = manual.bind(closed, [*consts, *leaves], specs, out_specs)
     return flat.out_tree.unflatten(outs)
-
-
-def _with_axis(x: Any, at: int) -> Any:
-    shape = typeof(x).shape
-    at = at % (len(shape) + 1)
-    operand_dims = tuple(i for i in range(len(shape) + 1) if i != at)
-    return broadcast_in_dim(x, shape=(*shape[:at], 1, *shape[at:]), broadcast_dimensions=operand_dims)

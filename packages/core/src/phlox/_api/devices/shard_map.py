@@ -6,6 +6,7 @@ that eager calls find the compiled program.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -16,12 +17,13 @@ from ..._base.wrapping import wraps
 from ..._ir.avals import ShapedArray
 from ..._ir.jaxpr import ClosedJaxpr, hoist_consts
 from ..._ir.primitive import current_trace
+from ..._ir.sharding_types import entry_of
 from ..._ops.spmd import shard_map as spmd
 from ..._trace.refs import AbstractRef, Ref, values, write_all
 from ..._trace.staging import stage
 from ..._trace.trace import Tracer, typeof
 from ..._xla.mesh import AbstractMesh, Mesh, current_mesh
-from ..._xla.partition_spec import PartitionSpec, axes_of, check_spec, tiles
+from ..._xla.partition_spec import PartitionSpec, axes_of, check_spec, spec_along, tiles
 from ..._xla.sharding import NamedSharding
 from ..jit import arguments
 from ..jit.calling import function_of
@@ -87,7 +89,6 @@ def shard_map(
         lacks.
       TreeError: in a call, when specs are no prefix of the arguments or the result.
 
-    >>> import phlox
     >>> mesh = phlox.make_mesh((1,), ("i",))
     >>> total = phlox.shard_map(lambda x: phlox.lax.psum(x, "i"), mesh=mesh, in_specs=phlox.P("i"), out_specs=phlox.P())
     >>> total(np.ones(2, np.float32))
@@ -127,7 +128,6 @@ def smap(
       ArgumentError: `axis_name` is not one name, or `in_axes` or `out_axes` has leaves that are no axes.
       DeviceError: in a call, when there is no mesh in the context.
 
-    >>> import phlox
     >>> with phlox.set_mesh(phlox.make_mesh((1,), ("i",))):
     ...     smap(lambda x: x + phlox.lax.axis_index("i"), in_axes=0, out_axes=0, axis_name="i")(np.arange(2))
     Array([0, 1], dtype=int32)
@@ -141,11 +141,9 @@ def smap(
         if axes is not Infer and not all(isinstance(a, int) for a in pytree.tree_leaves(axes)):
             raise ArgumentError(f"smap: {what}={axes!r} holds something that is neither an integer nor None")
 
-    def spec(axis: int | None) -> PartitionSpec:
-        return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
-
     def specs(axes: Any) -> Any:
-        return axes if axes is Infer else pytree.tree_map(spec, axes, is_leaf=pytree.is_none)
+        along = functools.partial(spec_along, name=axis_name)
+        return axes if axes is Infer else pytree.tree_map(along, axes, is_leaf=pytree.is_none)
 
     mapping = _Mapping("smap", None, specs(in_axes), specs(out_axes), frozenset([axis_name]), True)
     return mapping.of if f is None else mapping.of(f)
@@ -317,8 +315,7 @@ class _Mapping(NamedTuple):
             return PartitionSpec()
         entries = [tuple(axis for axis in entry if axis in over) for entry in spec.entries]
         unreduced, reduced, _ = spec.reductions
-        partitions = [entry[0] if len(entry) == 1 else entry or None for entry in entries]
-        return PartitionSpec(*partitions, unreduced=unreduced & over, reduced=reduced & over)
+        return PartitionSpec(*map(entry_of, entries), unreduced=unreduced & over, reduced=reduced & over)
 
 
 def _on_references(f: Callable[..., Any], in_tree: PyTreeDef, refs: Sequence[int]) -> Callable[..., Any]:

@@ -113,7 +113,6 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
       ShapeError: the layout of a `Format` has another number of axes than the array.
       TreeError: the tree of `device`, `donate` or `may_alias` is no prefix of `x`.
 
-    >>> import phlox
     >>> device_put(np.ones(2, np.float32), phlox.devices()[0])
     Array([1., 1.], dtype=float32)
     """
@@ -152,7 +151,6 @@ def device_get(x: Any) -> Any:
     Returns:
       A tree like `x`; the NumPy arrays have the shapes and dtypes of the arrays.
 
-    >>> import phlox.numpy as jnp
     >>> device_get({"a": jnp.arange(2)})
     {'a': array([0, 1], dtype=int32)}
     """
@@ -177,7 +175,6 @@ def block_until_ready(x: Any) -> Any:
     Returns:
       `x` itself.
 
-    >>> import phlox.numpy as jnp
     >>> block_until_ready(jnp.ones(1))
     Array([1.], dtype=float32)
     """

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..._base import pytree
 from ..._base.errors import ExportError, InconclusiveDimensionOperation, OptionError, ShapeError
+from ..._base.interning import clear_if_full
 from ..._base.pytree import PyTreeDef
 from ..._ir.avals import ShapedArray
 from ..._ir.bounds import bounds
@@ -28,7 +29,6 @@ from ..._trace.trace import typeof
 from ..._xla.array import physical, put
 from ..._xla.host_values import as_array
 from ..._xla.mesh import Mesh
-from ..jit.caches import clear_if_full
 from ..jit.programs import ShapeDtypeStruct
 
 _SPECIFICATION = "Input shapes do not match the polymorphic shapes specification"

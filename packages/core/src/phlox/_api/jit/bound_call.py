@@ -87,6 +87,30 @@ class BoundCall:
 
         check_distinct(f"{arguments.fun_name(self.fun)} for jit", self.refs, captured, names=ref_names)
 
+    def donated(self, options: Options) -> frozenset[int]:
+        """Indices of the donated leaves, whose buffers results may reuse."""
+        static = self.static_positions
+        indices: list[int] = []
+        leaf = position = 0
+        total = len(self.args) + len(static)
+        chosen = {n if n >= 0 else n + total for n in options.donate_argnums}
+        for x in self.args:
+            # Positions count static arguments, which `args` leaves out.
+            while position in static:
+                position += 1
+            width = pytree.tree_structure(x).num_leaves
+            if position in chosen:
+                indices += range(leaf, leaf + width)
+            leaf, position = leaf + width, position + 1
+        # Keyword arguments are flattened in the order of their names, as dicts are.
+        for name in sorted(self.kwargs):
+            width = pytree.tree_structure(self.kwargs[name]).num_leaves
+            if name in options.donate_argnames:
+                indices += range(leaf, leaf + width)
+            leaf += width
+        # A reference is not deleted by the call: only arrays are donated.
+        return frozenset(indices).difference(self.ref_indices)
+
     def with_values_of(self, refs: Sequence[Ref]) -> BoundCall:
         """The same call with the values of closed-over references as further leaves."""
         call = copy.copy(self)

@@ -133,13 +133,6 @@ def caches_for(fun: Callable[..., Any], options: Options) -> Caches:
         return Caches()
 
 
-def clear_if_full(cache: dict[Any, Any]) -> dict[Any, Any]:
-    """`cache`, which is first cleared if it has `LIMIT` entries."""
-    if len(cache) >= LIMIT:
-        cache.clear()
-    return cache
-
-
 def clear_caches() -> None:
     """Clears the caches of traced and compiled programs in this process; the cache on disk stays.
 

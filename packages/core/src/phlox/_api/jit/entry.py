@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._base import pytree
+from ..._base.interning import clear_if_full
 from ..._base.native import native
 from ..._base.pytree import PyTreeDef, flatten, reader
 from ..._ir.avals import ShapedArray, scalar_aval
@@ -299,9 +300,7 @@ class Entry:
                 read = [(i, kinds[order[i]]) for i in used_indices if kinds[order[i]] is not None]
                 converters = [(i, entry._converter(i, kind)) for i, kind in read]
                 entry.prepare = _converting(converters, entry.prepare)
-            if len(self.variants) >= LIMIT:
-                self.variants.clear()
-            self.variants[variant] = entry
+            clear_if_full(self.variants, LIMIT)[variant] = entry
         return entry
 
     def fast_path(self, fingerprint: Any) -> FastPath:

@@ -102,7 +102,6 @@ def jit(
       OptionError: `static_argnums`, `sizes` and the like name arguments that `fun` does not have.
       StaticArgumentError: in a call, when a static argument is not hashable.
 
-    >>> import phlox, phlox.numpy as jnp
     >>> phlox.jit(lambda x: x * 2)(jnp.arange(3))
     Array([0, 2, 4], dtype=int32)
     """

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..._base import config, strictness
 from ..._base.checks import retracing
 from ..._base.errors import UnexpectedTracerError
+from ..._base.interning import clear_if_full
 from ..._base.monitoring import TRACE, on, timed
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import typeof_value
@@ -38,9 +39,9 @@ from ..._trace.trace import Tracer, check_live
 from ..._xla.array import ArrayImpl
 from ..._xla.placement import aval_of, is_committed, placement_for
 from ..._xla.program import explain_failure
-from . import arguments, donation
+from . import arguments
 from .bound_call import BoundCall, bind, join_static
-from .caches import Caches, Stats, caches_for, clear_if_full
+from .caches import Caches, Stats, caches_for
 from .calling import FAILURES, MAX_ARRAYS, specialize
 from .entry import NUMBERS, Entry, call_order
 from .inlining import IN_EQUATION, Inline
@@ -139,7 +140,7 @@ class JitFunction:
     def _donated(self, call: BoundCall) -> frozenset[int]:
         """Indices of the donated leaves of a call."""
         # `self.options` reads the signature of the user's function, so it waits until something is donated.
-        return donation.leaves(self.options, call) if self._has_donated else frozenset()
+        return call.donated(self.options) if self._has_donated else frozenset()
 
     @property
     def _form_matters(self) -> bool:

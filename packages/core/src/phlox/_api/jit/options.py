@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,8 +16,28 @@ from ..._xla.cpu_emitter import Overrides
 from ..._xla.devices import Device, local_devices
 from ..._xla.sharding import Sharding
 from ..devices.meshes import named
-from .effort_level import CompilerEffortLevel
 from .inlining import Inline
+
+
+class CompilerEffortLevel(enum.Enum):
+    """How much time XLA's compiler spends: values of its options ``optimization_level``, ``memory_fitting_level``.
+
+    Compilers for CPUs have one level. The option `compile_effort` of `jit` works on them.
+
+    >>> CompilerEffortLevel("O1").value
+    19
+    """
+
+    UNKNOWN = 0
+    O0 = 9
+    O1 = 19
+    O2 = 29
+    O3 = 39
+
+    @classmethod
+    def _missing_(cls, value: Any) -> CompilerEffortLevel | None:
+        return cls.__members__.get(value) if isinstance(value, str) else None
+
 
 CompilerOptions = dict[str, str | bool | int | float | CompilerEffortLevel]
 

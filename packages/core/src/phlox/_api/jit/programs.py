@@ -347,7 +347,6 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Raises:
       ArgumentError: an argument is neither an array nor a `ShapeDtypeStruct`.
 
-    >>> import phlox.numpy as jnp
     >>> eval_shape(jnp.dot, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3,), "float32"))
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -186,10 +187,4 @@ class Plan:
 
 def _count(shapes: Sequence[Sequence[Any]]) -> int:
     """The number of elements of arrays of these shapes."""
-    total = 0
-    for shape in shapes:
-        count = 1
-        for n in shape:
-            count *= n
-        total += count
-    return total
+    return sum(map(math.prod, shapes))

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..._base import config
 from ..._base.errors import OptionError, PhloxError
+from ..._base.interning import clear_if_full
 from ..._base.pytree import PyTreeDef, flatten
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import SymbolicScope, is_symbolic, variable
@@ -32,9 +33,8 @@ from ..._trace.trace import Tracer
 from ..._xla.array import ArrayImpl
 from ..._xla.placement import Placed
 from ..export import dimensions as dimensions  # reads the constraints of scopes
-from ..jit import arguments, donation
+from ..jit import arguments
 from ..jit.bound_call import BoundCall, join_static
-from ..jit.caches import clear_if_full
 from ..jit.entry import NUMBERS
 from ..jit.jit_function import JitFunction
 from ..jit.references import RefKey
@@ -249,7 +249,7 @@ class SizedFunction:
         if runner is None:
             donated: frozenset[int] = frozenset()
             if self.jitted._has_donated and call.args is not None:
-                donated = donation.leaves(self.jitted.options, call)
+                donated = call.donated(self.jitted.options)
             runner = self.runners[key] = Runner(program, self.jitted._options, call, donated)
         return runner
 

@@ -15,7 +15,6 @@ from ..._ir.key_uses import passes_each, reads
 from ..._ir.primitive import Primitive
 from ..._ir.sharding_types import each, whole
 from ..._transform.array_operations import instantiate
-from ..._transform.batch import BatchAxis, Dim
 from ..._transform.padding import pad_elementwise
 from ..._transform.transpose import is_linear
 from ..._xla.platforms import platform_of
@@ -23,10 +22,6 @@ from ..._xla.text import Function, Value
 from ..structure.shape import structural
 
 # --- optimization_barrier: users of any result wait until all operands are computed ---------------------
-
-
-def _barrier_lower(f: Function, *xs: Value) -> list[Value]:
-    return f.barrier(xs) if xs else []
 
 
 def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -45,7 +40,7 @@ optimization_barrier = Primitive(
     types=lambda *avals: list(avals),
     sharding=each,
     memory_in_types=True,
-    lower=_barrier_lower,
+    lower=lambda f, *xs: f.barrier(xs) if xs else [],
     jvp=_barrier_jvp,
     transpose=_barrier_transpose,
     batch=lambda axis, args, dims: (optimization_barrier.bind(*args), list(dims)),
@@ -75,12 +70,6 @@ class SinkEffect(Effect):
     """Marks the operand as used."""
 
 
-def _sink_batch(
-    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any
-) -> tuple[list[Any], list[Dim]]:
-    return dce_sink.bind(*args, **params), []
-
-
 def _sink_lower(f: Function, x: Value, prevent_mlir_dce: bool) -> list[Value]:
     if prevent_mlir_dce:
         attributes = 'call_target_name = "dce_sink", has_side_effect = true, api_version = 4 : i32, backend_config = {}'
@@ -95,7 +84,7 @@ dce_sink = Primitive(
     sharding=whole,
     lower=_sink_lower,
     jvp=lambda primals, tangents, **params: (dce_sink.bind(*primals, **params), []),
-    batch=_sink_batch,
+    batch=lambda axis, args, dims, **params: (dce_sink.bind(*args, **params), []),
     extend=lambda params, trailing, x: params,
     eager=lambda x, prevent_mlir_dce: [],
     effects=lambda params: frozenset([SinkEffect()]),

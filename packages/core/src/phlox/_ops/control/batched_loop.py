@@ -17,7 +17,7 @@ from ..reductions.reduce import reduce_or
 from ..structure.shape import broadcast_in_dim
 from .masked import masked_jaxpr, masked_test
 from .safe_rows import safe_rows
-from .turns import carry_fixed_point
+from .turns import Loop, carry_fixed_point
 
 
 class BatchedLoop(NamedTuple):
@@ -33,29 +33,22 @@ class BatchedLoop(NamedTuple):
     cond_per_example: ClosedJaxpr | None
 
 
-def batched_loop(
-    axis: BatchAxis,
-    cond_jaxpr: ClosedJaxpr,
-    cond_dims: tuple[Dim, ...],
-    body_jaxpr: ClosedJaxpr,
-    body_dims: tuple[Dim, ...],
-    carry_dims: Sequence[Dim],
-) -> BatchedLoop:
+def batched_loop(axis: BatchAxis, dims: Loop) -> BatchedLoop:
     """The loop over the batch `axis`, of which constants and the carry at the start have these dims."""
 
     def after(batched: tuple[bool, ...]) -> list[bool]:
-        dims = batch_dims(batched)
-        if batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *dims))[1][0] is not None:
+        carry_dims = batch_dims(batched)
+        if batch_jaxpr(dims.cond, axis, (*dims.cond_consts, *carry_dims))[1][0] is not None:
             return [True] * len(batched)  # examples stop after different numbers of turns, so every carry is batched
-        return [d is not None for d in batch_jaxpr(body_jaxpr, axis, (*body_dims, *dims))[1]]
+        return [d is not None for d in batch_jaxpr(dims.body, axis, (*dims.body_consts, *carry_dims))[1]]
 
-    batched = carry_fixed_point([d is not None for d in carry_dims], after)
-    dims = batch_dims(batched)
-    cond, (cond_dim,) = batch_jaxpr(cond_jaxpr, axis, (*cond_dims, *dims))
-    body, _ = batch_jaxpr(body_jaxpr, axis, (*body_dims, *dims), batched)
+    batched = carry_fixed_point([d is not None for d in dims.carry], after)
+    carry_dims = batch_dims(batched)
+    cond, (cond_dim,) = batch_jaxpr(dims.cond, axis, (*dims.cond_consts, *carry_dims))
+    body, _ = batch_jaxpr(dims.body, axis, (*dims.body_consts, *carry_dims), batched)
     if cond_dim is None:
         return BatchedLoop(cond, body, batched, None)
-    masked = update_where(cond, body, len(cond_dims), body_dims)
+    masked = update_where(cond, body, len(dims.cond_consts), dims.body_consts)
     return BatchedLoop(_any(cond), masked, batched, cond)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._base import config
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, hoisted
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, hoisted
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import Operands
 from ..._transform.jaxprs import restage
@@ -19,7 +19,7 @@ from ..._xla.host_values import operand
 from ..._xla.lower import call_function, lower_jaxpr
 from ..._xla.program import keep, lower
 from ..._xla.text import Function, Value, quoted
-from .division import Policy, divide, divided_call
+from .division import divide, divided_call
 from .once import runs_once
 
 
@@ -48,10 +48,6 @@ def _jit_lower(f: Function, *args: Value, jaxpr: ClosedJaxpr, name: str, inline:
     # A string names the pass in which XLA inlines the call.
     attributes = f" {{mhlo.frontend_attributes = {{inlineable = {quoted(inline)}}}}}" if inline else ""
     return call_function(f, jaxpr, args, name, attributes)
-
-
-def _jit_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, list[Var]]:
-    return divided_call(eqn, divide(eqn.params["jaxpr"], policy), lambda v: v.aval)
 
 
 def without_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -91,7 +87,7 @@ jit_p = runs_once(
     lower=_jit_lower,
     unfold=lambda *args, jaxpr, **_: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args),
     eager=_jit_eager,
-    divide=_jit_divide,
+    divide=lambda eqn, policy: divided_call(eqn, divide(eqn.params["jaxpr"], policy), lambda v: v.aval),
     show=_jit_show,
     light=lambda params: all(map(is_light, params["jaxpr"].jaxpr.eqns)),
 )

@@ -6,15 +6,16 @@ The loop continues there in the same way, and its results are written back into 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..._ir import dtypes
 from ..._ir.jaxpr import ClosedJaxpr, memoized
+from ..._ir.primitive import Primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
 from ..._trace.trace import typeof
-from ..._transform.batch import BatchAxis, Dim
+from ..._transform.batch import BatchAxis, Dim, batch_dims, place_axes
 from ..._transform.jaxprs import batch_jaxpr, restage
 from ..elementwise.arithmetic import add, sub
 from ..elementwise.logic import clamp, gt, select
@@ -25,6 +26,7 @@ from ..structure.shape import convert
 from .batched_loop import update_where
 from .costs import cost, count_equations, obstacle
 from .rows import broadcast, index_along, set_rows, take_rows
+from .turns import Loop
 
 #: Each batch has 1/32 of the rows of the one before: 1,000 rows make 3 batches. The body is compiled once for each, and
 #: XLA's compile time is what a smaller factor costs.
@@ -53,44 +55,43 @@ def _smaller_size(count: int) -> int:
     return 0 if count == 1 else 1 << max((count - 1) // _FACTOR, 0).bit_length()
 
 
-class CompactedLoop:
-    """A `while` loop over rows, in batches of decreasing sizes.
+def run_compacted(primitive: Primitive, axis: BatchAxis, loop: Loop, dims: Loop) -> list[Any]:
+    """The last carry of a `while` loop over rows, in batches of decreasing sizes. Axis 0 of the carry is the batch."""
+    cond_batched, body_batched = ([d is not None for d in part] for part in (dims.cond_consts, dims.body_consts))
+    loop = loop._replace(
+        cond_consts=place_axes(axis, loop.cond_consts, dims.cond_consts, cond_batched),
+        body_consts=place_axes(axis, loop.body_consts, dims.body_consts, body_batched),
+    )
+    return _run_rows(primitive, loop, batch_dims(cond_batched), batch_dims(body_batched), axis.size)
 
-    `dims` are those of the constants of condition and body: 0, or None for a constant that all rows share. The carry is
-    batched along axis 0. `bind` binds `while`.
-    """
 
-    def __init__(
-        self,
-        cond: ClosedJaxpr,
-        body: ClosedJaxpr,
-        cond_dims: tuple[Dim, ...],
-        body_dims: tuple[Dim, ...],
-        bind: Callable[..., list[Any]],
-    ):
-        self.cond, self.body = cond, body
-        self.cond_dims, self.body_dims = cond_dims, body_dims
-        self.bind = bind
+def _run_rows(
+    primitive: Primitive, loop: Loop, cond_dims: tuple[Dim, ...], body_dims: tuple[Dim, ...], count: int
+) -> list[Any]:
+    smaller, axis, carry_dims = _smaller_size(count), BatchAxis(count), (0,) * len(loop.carry)
+    go_on, _ = batch_jaxpr(loop.cond, axis, (*cond_dims, *carry_dims), (True,))
+    turn, _ = batch_jaxpr(loop.body, axis, (*body_dims, *carry_dims), (True,) * len(carry_dims))
+    # Rows that have ended keep their carry until the batch is compacted.
+    turn = update_where(go_on, turn, len(loop.cond_consts), body_dims)
+    consts = [*loop.cond_consts, *loop.body_consts]
+    carry = loop._replace(cond=_while_more_than(go_on, smaller), body=turn, body_consts=consts).bind(primitive)
+    if not smaller:
+        return carry
+    (goes_on,) = eval_jaxpr(go_on.jaxpr, go_on.consts, *loop.cond_consts, *carry)
+    rows = _remaining_rows(goes_on, count, smaller)
+    # Positions that are left over have rows out of bounds: any row is read for them, and none is written.
+    inside = clamp(dtypes.int32.type(0), rows, dtypes.int32.type(count - 1))
 
-    def run(self, count: int, consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
-        """The final carry of `count` rows."""
-        smaller, ncond = _smaller_size(count), len(self.cond_dims)
-        axis, carry_dims = BatchAxis(count), (0,) * len(carry)
-        go_on, _ = batch_jaxpr(self.cond, axis, (*self.cond_dims, *carry_dims), (True,))
-        turn, _ = batch_jaxpr(self.body, axis, (*self.body_dims, *carry_dims), (True,) * len(carry))
-        # Rows that have ended keep their carry until the batch is compacted.
-        turn = update_where(go_on, turn, ncond, self.body_dims)
-        carry = self.bind(_while_more_than(go_on, smaller), consts[:ncond], turn, consts, carry)
-        if not smaller:
-            return carry
-        (goes_on,) = eval_jaxpr(go_on.jaxpr, go_on.consts, *consts[:ncond], *carry)
-        rows = _remaining_rows(goes_on, count, smaller)
-        # Positions that are left over have rows out of bounds: any row is read for them, and none is written.
-        inside = clamp(dtypes.int32.type(0), rows, dtypes.int32.type(count - 1))
-        dims = (*self.cond_dims, *self.body_dims)
-        fewer = [x if d is None else take_rows(x, inside) for x, d in zip(consts, dims, strict=True)]
-        last = self.run(smaller, fewer, [take_rows(x, inside) for x in carry])
-        return [set_rows(x, rows, y) for x, y in zip(carry, last, strict=True)]
+    def fewer(values: Sequence[Any], value_dims: Sequence[Dim]) -> list[Any]:
+        return [x if d is None else take_rows(x, inside) for x, d in zip(values, value_dims, strict=True)]
+
+    remaining = loop._replace(
+        cond_consts=fewer(loop.cond_consts, cond_dims),
+        body_consts=fewer(loop.body_consts, body_dims),
+        carry=fewer(carry, carry_dims),
+    )
+    last = _run_rows(primitive, remaining, cond_dims, body_dims, smaller)
+    return [set_rows(x, rows, y) for x, y in zip(carry, last, strict=True)]
 
 
 def _while_more_than(go_on: ClosedJaxpr, count: int) -> ClosedJaxpr:

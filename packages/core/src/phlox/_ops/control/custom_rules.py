@@ -177,13 +177,7 @@ def _evaluated(*args: Any, bwd: Rule, num_res: int, out_avals: Sequence[ShapedAr
     return [instantiate(t) for t in bwd.other_mode(args[:num_res], args[num_res:])]
 
 
-def _lin_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    return push_forward(partial(_evaluated, **params), primals, tangents)
-
-
-def _lin_transpose(
-    cotangents: Sequence[Any], *args: Any, bwd: Rule, num_res: int, out_avals: Sequence[ShapedArray]
-) -> list[Any]:
+def _lin_transpose(cotangents: Sequence[Any], *args: Any, bwd: Rule, num_res: int, **_: Any) -> list[Any]:
     # The residuals are values, and only the tangents are linear: these get the cotangents that the user's rule returns.
     residuals = args[:num_res]
     return [None] * num_res + list(bwd.call(residuals, cotangents))
@@ -221,7 +215,7 @@ custom_lin = Primitive(
     sharding=sharding_in_types,
     lower=lowered_as(_evaluated, many=True),
     eager=_evaluated,
-    jvp=_lin_jvp,
+    jvp=lambda primals, tangents, **params: push_forward(partial(_evaluated, **params), primals, tangents),
     transpose=_lin_transpose,
     batch=_lin_batch,
     nan_checked=False,

@@ -6,7 +6,6 @@ reverse mode cannot store the residuals of each. It stores some states and compu
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from ..._base.errors import DerivativeError
 from ..._ir.avals import ShapedArray
 from ..._ir.dependence import dependent_outputs
 from ..._ir.effects import ordered, refuse_io
-from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, hoisted, memoized, narrowed, only, prune
+from ..._ir.jaxpr import ClosedJaxpr, JaxprEqn, effects_inside, memoized, narrowed, only, prune
 from ..._ir.key_uses import KeyUses, repeated
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
@@ -32,20 +31,20 @@ from ..._xla.lower import lower_jaxpr
 from ..._xla.text import Function, Value
 from .batched_loop import batched_loop, masked_programs
 from .call import call
-from .compact import CompactedLoop, compacts
+from .compact import compacts, run_compacted
 from .loop_states import while_states
 from .once import Steps
 from .safe_rows import with_safe_rows
-from .state_scan import scan_states
+from .state_scan import StateScan, scan_states
 from .turns import (
-    bind_loop,
+    Loop as Loop,
     carry_fixed_point,
     jvp_loop,
     linear_turn,
     loop_bodies,
     rebuild_loop,
     repeat as repeat,  # importing it from here also defines `while`
-    split_operands,
+    split_by,
 )
 
 
@@ -53,40 +52,24 @@ def _while_types(*avals: ShapedArray, body_jaxpr: ClosedJaxpr, **_: Any) -> list
     return body_jaxpr.out_avals
 
 
-def _while_lower(
-    f: Function,
-    *args: Value,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    **_: Any,
-) -> list[Value]:
-    cond_consts, body_consts, carry = split_operands(args, cond_nconsts, body_nconsts)
-    in_order = ordered(effects_inside({"cond": cond_jaxpr, "body": body_jaxpr}))
-    if in_order:
-        return _ordered_while(f, cond_jaxpr, cond_consts, body_jaxpr, body_consts, carry)
-    if not carry:  # the condition is constant: the loop runs never, or forever
+def _while_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
+    loop = Loop.of(args, params)
+    if ordered(effects_inside(params)):
+        return _ordered_while(f, loop)
+    if not loop.carry:  # the condition is constant: the loop runs never, or forever
         return []
-    avals = [x.aval for x in carry]
+    avals = [x.aval for x in loop.carry]
     # Regions may use values from outside, so the constants need no place in the carry.
     go_on = f.region(
-        avals, lambda g, *xs: lower_jaxpr(g, cond_jaxpr.jaxpr, [*cond_consts, *xs]), names=("while", "cond")
+        avals, lambda g, *xs: lower_jaxpr(g, loop.cond.jaxpr, [*loop.cond_consts, *xs]), names=("while", "cond")
     )
     turn = f.region(
-        avals, lambda g, *xs: lower_jaxpr(g, body_jaxpr.jaxpr, [*body_consts, *xs]), names=("while", "body")
+        avals, lambda g, *xs: lower_jaxpr(g, loop.body.jaxpr, [*loop.body_consts, *xs]), names=("while", "body")
     )
-    return f.op("stablehlo.while", carry, avals, "", [go_on, turn])
+    return f.op("stablehlo.while", loop.carry, avals, "", [go_on, turn])
 
 
-def _ordered_while(
-    f: Function,
-    cond_jaxpr: ClosedJaxpr,
-    cond_consts: Sequence[Value],
-    body_jaxpr: ClosedJaxpr,
-    body_consts: Sequence[Value],
-    carry: Sequence[Value],
-) -> list[Value]:
+def _ordered_while(f: Function, loop: Loop) -> list[Value]:
     """The loop with a token and the value of the condition in the carry.
 
     Ordered effects need a token, and the condition region of stablehlo.while cannot return one. The condition is
@@ -94,16 +77,16 @@ def _ordered_while(
     """
 
     def goes_on(g: Function, xs: Sequence[Value]) -> Value:
-        return lower_jaxpr(g, cond_jaxpr.jaxpr, [*cond_consts, *xs])[0]
+        return lower_jaxpr(g, loop.cond.jaxpr, [*loop.cond_consts, *xs])[0]
 
     def turn(g: Function, _: Value, token: Value, *xs: Value) -> list[Value]:
         g.token = token
-        outs = lower_jaxpr(g, body_jaxpr.jaxpr, [*body_consts, *xs])
+        outs = lower_jaxpr(g, loop.body.jaxpr, [*loop.body_consts, *xs])
         test = goes_on(g, outs)
         return [test, g.order(), *outs]
 
-    first = goes_on(f, carry)
-    start = [first, f.order(), *carry]
+    first = goes_on(f, loop.carry)
+    start = [first, f.order(), *loop.carry]
     avals = [x.aval for x in start]
     regions = [f.region(avals, lambda g, test, *_: [test]), f.region(avals, turn, names=("while", "body"))]
     _, f.token, *outs = f.op("stablehlo.while", start, avals, "", regions)
@@ -111,55 +94,43 @@ def _ordered_while(
 
 
 def _while_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    outs, carry_has = jvp_loop(while_p, primals, tangents, **params)
+    outs, carry_has = jvp_loop(while_p, primals, tangents, params)
     count = len(carry_has)
     return outs[:count], fill(outs[count:], carry_has, [typeof(x) for x in outs[:count]])
 
 
 def _while_linearize(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    checkpoints: int | None = None,
+    primals: Sequence[Any], tangents: Sequence[Any], checkpoints: int | None = None, **params: Any
 ) -> tuple[list[Any], list[Any]]:
     """The loop with its states stored, and a scan over these states that carries the tangents."""
-    both = cond_nconsts + body_nconsts
-    has = tuple(type(t) is not Zero for t in tangents)
-    const_has = has[cond_nconsts:both]
+    loop, t = Loop.of(primals, params), Loop.of(tangents, params)
+    const_has, start_has = t.has_tangents()
     # A tangent may reach other values of the carry in later turns.
-    carry_has = carry_fixed_point(has[both:], lambda known: linearize_jaxpr(body_jaxpr, (*const_has, *known)).nonzero)
-    programs = {"cond_jaxpr": cond_jaxpr, "body_jaxpr": body_jaxpr}
-    counts = {"cond_nconsts": cond_nconsts, "body_nconsts": body_nconsts}
+    carry_has = carry_fixed_point(start_has, lambda known: linearize_jaxpr(loop.body, (*const_has, *known)).nonzero)
     if not any(carry_has):  # no tangent passes through the carry, so no states have to be stored
-        outs = while_p.bind(*primals, **programs, **counts)
+        outs = while_p.bind(*primals, **params)
         return outs, [Zero(typeof(x).tangent()) for x in outs]
-    refuse_io(effects_inside(programs), "the derivative of while_loop", "which runs turns again")
-    primals, tangents = list(primals), list(tangents)
-    cond_axes = cond_jaxpr.out_avals[0].vma
+    refuse_io(effects_inside(params), "the derivative of while_loop", "which runs turns again")
+    cond_axes = loop.cond.out_avals[0].vma
     if cond_axes:
-        programs["body_jaxpr"] = body_jaxpr = _with_varying_consts(body_jaxpr, body_nconsts, cond_axes)
-        for i, aval in enumerate(body_jaxpr.in_avals[:body_nconsts], cond_nconsts):
-            primals[i], tangents[i] = as_varying(primals[i], aval), as_varying(tangents[i], aval)
-    rows = stored_states(body_jaxpr.out_avals, checkpoints)
-    state_outs = while_states.bind(*primals, **programs, **counts, rows=rows)
-    n = len(body_jaxpr.out_avals)
-    outs, states, index = state_outs[:n], state_outs[n : 2 * n], state_outs[2 * n :]
-    step = linear_turn(with_safe_rows(body_jaxpr), const_has, carry_has)
-    body_consts = primals[cond_nconsts:both]
-    step_consts = [*step.consts, *body_consts, *drop_zeros(tangents[cond_nconsts:both])]
-    carry = present_arrays(tangents[both:], carry_has)
-    operands = (primals[:cond_nconsts], body_consts, states, index, step_consts, carry)
-    last = scan_states.bind(
-        *(x for part in operands for x in part),
-        **programs,
-        step_jaxpr=hoisted(step),
-        lengths=tuple(map(len, operands)),
-        reverse=False,
-    )
-    return outs, fill(last, carry_has, body_jaxpr.out_avals)
+        body = _with_varying_consts(loop.body, len(const_has), cond_axes)
+        avals = body.in_avals[: len(const_has)]
+        loop = loop._replace(body=body, body_consts=list(map(as_varying, loop.body_consts, avals)))
+        t = t._replace(body_consts=list(map(as_varying, t.body_consts, avals)))
+    outs, states, index = _run_with_states(loop, checkpoints)
+    step = linear_turn(with_safe_rows(loop.body), const_has, carry_has)
+    step_consts = [*loop.body_consts, *drop_zeros(t.body_consts)]
+    carry = present_arrays(t.carry, carry_has)
+    last = StateScan.of_loop(loop, states, index, step, step_consts, carry).bind()
+    return outs, fill(last, carry_has, loop.body.out_avals)
+
+
+def _run_with_states(loop: Loop, checkpoints: int | None) -> tuple[list[Any], list[Any], list[Any]]:
+    """The last carry of a loop, its stored states, and (number of turns, stride)."""
+    avals = loop.body.out_avals
+    outs = loop._replace(options={"rows": stored_states(avals, checkpoints)}).bind(while_states)
+    n = len(avals)
+    return outs[:n], outs[n : 2 * n], outs[2 * n :]
 
 
 def _with_varying_consts(body: ClosedJaxpr, nconsts: int, axes: frozenset[Any]) -> ClosedJaxpr:
@@ -174,94 +145,62 @@ def _with_varying_consts(body: ClosedJaxpr, nconsts: int, axes: frozenset[Any]) 
     return memoized(body.jaxpr, ("varying constants", nconsts, axes, axis_env.get()), make)
 
 
-def _while_transpose(
-    cotangents: Sequence[Any],
-    *args: Any,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    checkpoints: int | None = None,
-) -> list[Any]:
+def _while_transpose(cotangents: Sequence[Any], *args: Any, checkpoints: int | None = None, **params: Any) -> list[Any]:
     """The transpose of a loop that is linear in some of its carry. The other values of the carry, such as a counter,
     are the states of a loop of their own; `scan_states` runs the linear part for each of them."""
-    counts = {"cond_nconsts": cond_nconsts, "body_nconsts": body_nconsts}
-    linear = _while_dependent(
-        list(map(is_linear, args)), {"cond_jaxpr": cond_jaxpr, "body_jaxpr": body_jaxpr, **counts}
-    )
+    linear = _while_dependent(list(map(is_linear, args)), params)
     if all(linear):
         raise DerivativeError("while_loop is not linear: its condition depends on what it is transposed for")
     known = [not flag for flag in linear]
-    cond, body = _narrowed_programs(cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts, known)
-    read = narrowed(body_jaxpr, known)[1][:body_nconsts]
-    cond_consts, body_consts, carry = split_operands(args, cond_nconsts, body_nconsts)
-    rows = stored_states(body.out_avals, checkpoints)
-    state_outs = while_states.bind(
-        *cond_consts,
-        *only(body_consts, read),
-        *only(carry, known),
-        cond_jaxpr=cond,
-        body_jaxpr=body,
-        cond_nconsts=cond_nconsts,
-        body_nconsts=sum(read),
-        rows=rows,
-    )
-    n = len(body.out_avals)
-    states, index = state_outs[n : 2 * n], state_outs[2 * n :]
-    invars = body_jaxpr.invars
-    order = [*invars[:body_nconsts], *only(invars[body_nconsts:], linear), *only(invars[body_nconsts:], known)]
-    step = body_jaxpr.jaxpr.replace(invars=order, outvars=only(body_jaxpr.outvars, linear))
-    operands = (cond_consts, only(body_consts, read), states, index, body_consts, only(carry, linear))
-    outs = scan_states.rule("transpose")(
-        only(cotangents, linear),
-        *(x for part in operands for x in part),
-        cond_jaxpr=cond,
-        body_jaxpr=body,
-        step_jaxpr=body_jaxpr.replace(jaxpr=prune(step)[0]),
-        lengths=tuple(map(len, operands)),
-        reverse=False,
-    )
-    of_consts, of_carry = outs[-len(body_consts) - sum(linear) : -sum(linear)], iter(outs[-sum(linear) :])
-    return [*[None] * cond_nconsts, *of_consts, *(next(of_carry) if flag else None for flag in linear)]
+    loop = Loop.of(args, params)
+    narrow = _narrowed_loop(loop, known)
+    _, states, index = _run_with_states(narrow, checkpoints)
+    consts, carry = split_by(loop.body.invars, (len(loop.body_consts), len(linear)))
+    invars, outvars = [*consts, *only(carry, linear), *only(carry, known)], only(loop.body.outvars, linear)
+    step = loop.body.replace(jaxpr=prune(loop.body.jaxpr.replace(invars=invars, outvars=outvars))[0])
+    scan = StateScan.of_loop(narrow, states, index, step, loop.body_consts, only(loop.carry, linear))
+    operands, scan_params = scan.operation()
+    outs = scan_states.rule("transpose")(only(cotangents, linear), *operands, **scan_params)
+    of_consts, of_carry = outs[-len(consts) - sum(linear) : -sum(linear)], iter(outs[-sum(linear) :])
+    return [*[None] * len(loop.cond_consts), *of_consts, *(next(of_carry) if flag else None for flag in linear)]
 
 
 def _while_dependent(operands: Sequence[bool], params: dict[str, Any]) -> list[bool]:
-    cond, body = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
-    cond_consts, body_consts, carry = split_operands(operands, params["cond_nconsts"], params["body_nconsts"])
-    carried = carry_fixed_point(carry, lambda known: dependent_outputs(body, [*body_consts, *known]))
+    flags = Loop.of(operands, params)
+    cond, body = flags.cond.jaxpr, flags.body.jaxpr
+    carried = carry_fixed_point(flags.carry, lambda known: dependent_outputs(body, [*flags.body_consts, *known]))
     # If the condition depends on a marked operand, the number of turns does, and every result with it.
-    is_cond_dependent = any(dependent_outputs(cond, [*cond_consts, *carried]))
+    is_cond_dependent = any(dependent_outputs(cond, [*flags.cond_consts, *carried]))
     return [is_cond_dependent or flag for flag in carried]
 
 
 def _while_drop_unused(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
     if all(used):
         return eqn
-    params = eqn.params
-    cond_nconsts, body_nconsts, body = params["cond_nconsts"], params["body_nconsts"], params["body_jaxpr"]
+    loop = Loop.of(eqn.invars, eqn.params)
     # Values that the condition reads stay in the carry, though no result needs them.
-    tested = [not unread for unread in unused_inputs(params["cond_jaxpr"].jaxpr)[cond_nconsts:]]
+    tested = [not unread for unread in unused_inputs(loop.cond.jaxpr)[len(loop.cond_consts) :]]
     start = [a or b for a, b in zip(used, tested, strict=True)]
-    carried = carry_fixed_point(start, lambda known: narrowed(body, known)[1][body_nconsts:])
+    nconsts = len(loop.body_consts)
+    carried = carry_fixed_point(start, lambda known: narrowed(loop.body, known)[1][nconsts:])
     if all(carried):
         return eqn
-    cond, turn = _narrowed_programs(params["cond_jaxpr"], cond_nconsts, body, body_nconsts, carried)
-    read = narrowed(body, carried)[1][:body_nconsts]
-    return eqn.replace(
-        invars=only(eqn.invars, [*[True] * cond_nconsts, *read, *carried]),
-        outvars=only(eqn.outvars, carried),
-        params={**params, "cond_jaxpr": cond, "body_jaxpr": turn, "body_nconsts": sum(read)},
-    )
+    invars, params = _narrowed_loop(loop, carried).operation()
+    return eqn.replace(invars=invars, outvars=only(eqn.outvars, carried), params=params)
 
 
-def _narrowed_programs(
-    cond: ClosedJaxpr, cond_nconsts: int, body: ClosedJaxpr, body_nconsts: int, carried: Sequence[bool]
-) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-    """Condition and body of a loop with the carries marked in `carried` alone, which do not depend on the others."""
-    keep = [*[False] * body_nconsts, *carried]
-    test = [*[True] * cond_nconsts, *carried]
+def _narrowed_loop(loop: Loop, carried: Sequence[bool]) -> Loop:
+    """The loop with the carries marked in `carried` alone, which do not depend on the others."""
+    nconsts, cond = len(loop.body_consts), loop.cond
+    test = [*[True] * len(loop.cond_consts), *carried]
     make = lambda: cond.replace(jaxpr=cond.jaxpr.replace(invars=only(cond.invars, test)))  # noqa: E731
-    return memoized(cond.jaxpr, ("fewer carries", tuple(test)), make), narrowed(body, carried, keep)[0]
+    body, read = narrowed(loop.body, carried, [*[False] * nconsts, *carried])
+    return loop._replace(
+        cond=memoized(cond.jaxpr, ("fewer carries", tuple(test)), make),
+        body=body,
+        body_consts=only(loop.body_consts, read[:nconsts]),
+        carry=only(loop.carry, carried),
+    )
 
 
 #: The default number of stored states: as many as have this many bytes together, within the limits. One megabyte stays
@@ -282,71 +221,48 @@ def stored_states(avals: Sequence[ShapedArray], checkpoints: int | None) -> int:
 
 
 def _while_batch(
-    axis: BatchAxis,
-    args: Sequence[Any],
-    dims: Sequence[Dim],
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    **options: Any,
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any
 ) -> tuple[list[Any], list[Dim]]:
-    both = cond_nconsts + body_nconsts
-    cond_dims, body_dims = tuple(dims[:cond_nconsts]), tuple(dims[cond_nconsts:both])
-    loop = batched_loop(axis, cond_jaxpr, cond_dims, body_jaxpr, body_dims, dims[both:])
-    carry_dims = list(batch_dims(loop.batched))
-    carry = place_axes(axis, args[both:], dims[both:], loop.batched)
-    cond_consts, body_consts = args[:cond_nconsts], args[cond_nconsts:both]
-    if loop.cond_per_example is not None:
-        effects = effects_inside({"cond": cond_jaxpr, "body": body_jaxpr})
-        refuse_io(effects, "vmap of while_loop", "which goes on for examples that have stopped")
-        if compacts(axis, cond_jaxpr, body_jaxpr, args):
-            batched = [d is not None for d in dims[:both]]
-            consts, const_dims = place_axes(axis, args[:both], dims[:both], batched), batch_dims(batched)
-            bind = functools.partial(bind_loop, while_p, **options)
-            loops = CompactedLoop(cond_jaxpr, body_jaxpr, const_dims[:cond_nconsts], const_dims[cond_nconsts:], bind)
-            return loops.run(axis.size, consts, carry), carry_dims
+    loop, of_operands = Loop.of(args, params), Loop.of(dims, params)
+    batched = batched_loop(axis, of_operands)
+    carry_dims = list(batch_dims(batched.batched))
+    loop = loop._replace(carry=place_axes(axis, loop.carry, of_operands.carry, batched.batched))
+    if batched.cond_per_example is not None:
+        refuse_io(effects_inside(params), "vmap of while_loop", "which goes on for examples that have stopped")
+        if compacts(axis, loop.cond, loop.body, args):
+            return run_compacted(while_p, axis, loop, of_operands), carry_dims
         # The batched body computes the condition too, to keep the values of examples that have stopped.
-        body_consts = [*cond_consts, *body_consts]
-    return bind_loop(while_p, loop.cond, cond_consts, loop.body, body_consts, carry, **options), carry_dims
+        loop = loop._replace(body_consts=[*loop.cond_consts, *loop.body_consts])
+    return loop._replace(cond=batched.cond, body=batched.body).bind(while_p), carry_dims
 
 
-def _while_steps(
-    *args: Any, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int, **_: Any
-) -> Steps:
-    cond_consts, body_consts, carry = split_operands(args, cond_nconsts, body_nconsts)
+def _while_steps(*args: Any, **params: Any) -> Steps:
+    loop = Loop.of(args, params)
+    carry = loop.carry
     for turn in itertools.count():
-        (goes_on,) = yield cond_jaxpr, [*cond_consts, *carry], f"the condition of while, turn {turn}"
+        (goes_on,) = yield loop.cond, [*loop.cond_consts, *carry], f"the condition of while, turn {turn}"
         if not goes_on:
             return
-        carry = yield body_jaxpr, [*body_consts, *carry], f"turn {turn} of while"
+        carry = yield loop.body, [*loop.body_consts, *carry], f"turn {turn} of while"
 
 
-def _while_checked(
-    checks: Any,
-    *args: Any,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    **options: Any,
-) -> list[Any]:
-    both = cond_nconsts + body_nconsts
-    cond_consts, body_consts, carry = split_operands(args, cond_nconsts, body_nconsts)
-    test_avals = [typeof(x) for x in (*cond_consts, *carry)]
-    test, tree = checks.program(cond_jaxpr, test_avals, cond_nconsts)
-    checks.results(call(test, [*cond_consts, *checks.leaves, *carry], name="condition"), tree)
-    turn = _turn(cond_jaxpr, cond_nconsts, body_jaxpr)
+def _while_checked(checks: Any, *args: Any, **params: Any) -> list[Any]:
+    loop = Loop.of(args, params)
+    ncond, both = len(loop.cond_consts), len(loop.cond_consts) + len(loop.body_consts)
+    test_avals = [typeof(x) for x in (*loop.cond_consts, *loop.carry)]
+    test, tree = checks.program(loop.cond, test_avals, ncond)
+    checks.results(call(test, [*loop.cond_consts, *checks.leaves, *loop.carry], name="condition"), tree)
+    turn = _turn(loop.cond, ncond, loop.body)
     # Traced twice: the first time shows which errors a turn can raise, for which the carry needs places.
     checks.make_room(checks.program(turn, turn.in_avals, both)[1])
     step, tree = checks.program(turn, turn.in_avals, both)
     # `turn` computes the condition as well, so that the step contains its checks; that result is dropped. The errors of
     # the condition itself can therefore be ignored.
     step = step.replace(jaxpr=step.jaxpr.replace(outvars=step.jaxpr.outvars[:-1]))
-    test, _ = checks.program(cond_jaxpr, test_avals, cond_nconsts)
+    test, _ = checks.program(loop.cond, test_avals, ncond)
     test = test.replace(jaxpr=test.jaxpr.replace(outvars=test.jaxpr.outvars[-1:]))
-    step_consts, carry = [*cond_consts, *body_consts], [*checks.leaves, *carry]
-    outs = bind_loop(while_p, test, cond_consts, step, step_consts, carry, **options)
+    step_consts, carry = [*loop.cond_consts, *loop.body_consts], [*checks.leaves, *loop.carry]
+    outs = loop._replace(cond=test, body=step, body_consts=step_consts, carry=carry).bind(while_p)
     return checks.results(outs, tree)
 
 

@@ -16,12 +16,11 @@ A loop with at most K turns has all its states in the rows, and computes none of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.jaxpr import ClosedJaxpr
-from ..._trace.interpret import eval_jaxpr
 from ..._trace.program_primitive import ProgramPrimitive
 from ..._trace.trace import typeof
 from ..._transform.array_operations import fill
@@ -36,7 +35,7 @@ from ..structure.slicing import along, dynamic_update_slice
 from .batched_loop import batched_loop, masked_programs
 from .rows import write_state, zero_array
 from .turns import (
-    bind_loop,
+    Loop,
     jvp_loop,
     loop_bodies,
     rebuild_loop,
@@ -46,21 +45,6 @@ from .turns import (
 _int32 = dtypes.int32.type
 INDEX = shaped((), dtypes.int32)
 _ZERO, _ONE = _int32(0), _int32(1)
-
-
-class LoopPrograms(NamedTuple):
-    """The programs of a loop, with the values of their constants."""
-
-    cond_jaxpr: ClosedJaxpr
-    cond_consts: Sequence[Any]
-    body_jaxpr: ClosedJaxpr
-    body_consts: Sequence[Any]
-
-    def goes_on(self, carry: Sequence[Any]) -> Any:
-        return eval_jaxpr(self.cond_jaxpr.jaxpr, self.cond_jaxpr.consts, *self.cond_consts, *carry)[0]
-
-    def turn(self, carry: Sequence[Any]) -> list[Any]:
-        return eval_jaxpr(self.body_jaxpr.jaxpr, self.body_jaxpr.consts, *self.body_consts, *carry)
 
 
 def _thinned(rows: Sequence[Any]) -> list[Any]:
@@ -77,19 +61,11 @@ def _states_types(*avals: ShapedArray, body_jaxpr: ClosedJaxpr, rows: int, **_: 
     return [*outs, *[a.update(weak_type=False).with_axis(0, rows) for a in outs], INDEX, INDEX]
 
 
-def _with_states(
-    *args: Any,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    rows: int,
-) -> list[Any]:
+def _with_states(*args: Any, rows: int, **params: Any) -> list[Any]:
     """`while_states` in terms of `while`: (last carry, rows of states, number of turns, stride)."""
-    both = cond_nconsts + body_nconsts
-    loop = LoopPrograms(cond_jaxpr, args[:cond_nconsts], body_jaxpr, args[cond_nconsts:both])
-    carry, n = args[both:], len(args) - both
-    stored = [zero_array(a.with_axis(0, rows)) for a in body_jaxpr.out_avals]
+    loop = Loop.of(args, params)
+    n = len(loop.carry)
+    stored = [zero_array(a.with_axis(0, rows)) for a in loop.body.out_avals]
 
     # The first turns have a loop of their own, because an inner loop of one turn takes 0.1 µs more than the turn alone.
     def first(count: Any, *values: Any) -> list[Any]:
@@ -119,7 +95,7 @@ def _with_states(
         crowded = gt(stride, mul(_int32(4), sub(_int32(rows), top)))
         return and_(gt(stride, _ONE), or_(and_(gt(top, _int32(rows // 2)), crowded), fits))
 
-    count, *values = repeat(fits, first, [_ZERO, *carry, *stored])
+    count, *values = repeat(fits, first, [_ZERO, *loop.carry, *stored])
     stride, _, count, *values = repeat(
         lambda stride, top, _, *values: or_(loop.goes_on(values[:n]), spares(stride, top)),
         widen,
@@ -129,7 +105,7 @@ def _with_states(
 
 
 def _states_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    outs, carry_has = jvp_loop(while_states, primals, tangents, **params)
+    outs, carry_has = jvp_loop(while_states, primals, tangents, params)
     n, all_n = len(carry_has), len(carry_has) + sum(carry_has)
     last, stored, index = outs[:all_n], outs[all_n : 2 * all_n], outs[2 * all_n :]
     results = [*last[:n], *stored[:n], *index]
@@ -137,20 +113,14 @@ def _states_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) 
     return results, fill([*last[n:], *stored[n:]], moved, [typeof(x) for x in results])
 
 
-def _states_linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    return jvp(lambda *xs: _in_one_loop(*xs, **params), primals, tangents)
-
-
-def _in_one_loop(
-    *args: Any, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int, rows: int
-) -> list[Any]:
+def _in_one_loop(*args: Any, rows: int, **params: Any) -> list[Any]:
     """As `_with_states`, for derivatives of derivatives: a loop with its rows in the carry is differentiated.
 
     One loop writes all rows in each turn, which is slow, but the second derivative of a loop then has a quarter of the
     text that it would have with `_with_states`, and compiles in a fifth of the time.
     """
-    both, n = cond_nconsts + body_nconsts, len(args) - cond_nconsts - body_nconsts
-    loop = LoopPrograms(cond_jaxpr, args[:cond_nconsts], body_jaxpr, args[cond_nconsts:both])
+    loop = Loop.of(args, params)
+    n = len(loop.carry)
 
     def thin(stored: Sequence[Any], where: Any) -> list[Any]:
         return [select_n(where, x, thinner) for x, thinner in zip(stored, _thinned(stored), strict=True)]
@@ -163,34 +133,25 @@ def _in_one_loop(
         stored = [select_n(is_row, x, new) for x, new in zip(stored, written, strict=True)]
         return [add(count, _ONE), stride, *loop.turn(values[:n]), *stored]
 
-    stored = [zero_array(a.with_axis(0, rows)) for a in body_jaxpr.out_avals]
-    start = [_ZERO, _ONE, *args[both:], *stored]
+    stored = [zero_array(a.with_axis(0, rows)) for a in loop.body.out_avals]
+    start = [_ZERO, _ONE, *loop.carry, *stored]
     count, stride, *values = repeat(lambda _count, _stride, *values: loop.goes_on(values[:n]), turn, start)
     many = and_(gt(stride, _ONE), gt(count, mul(stride, _int32(rows // 2))))
     return [*values[:n], *thin(values[n:], many), count, select(many, mul(stride, _int32(2)), stride)]
 
 
 def _states_batch(
-    axis: BatchAxis,
-    args: Sequence[Any],
-    dims: Sequence[Dim],
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    rows: int,
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any
 ) -> tuple[list[Any], list[Dim]]:
-    both = cond_nconsts + body_nconsts
-    cond_dims, body_dims = tuple(dims[:cond_nconsts]), tuple(dims[cond_nconsts:both])
-    loop = batched_loop(axis, cond_jaxpr, cond_dims, body_jaxpr, body_dims, dims[both:])
-    carry = place_axes(axis, args[both:], dims[both:], loop.batched)
-    cond_consts, body_consts = args[:cond_nconsts], args[cond_nconsts:both]
+    loop, of_operands = Loop.of(args, params), Loop.of(dims, params)
+    batched = batched_loop(axis, of_operands)
+    carry = place_axes(axis, loop.carry, of_operands.carry, batched.batched)
     # Where examples stop after different numbers of turns, the body computes the condition too, and has its constants.
-    if loop.cond_per_example is not None:
-        body_consts = [*cond_consts, *body_consts]
-    outs = bind_loop(while_states, loop.cond, cond_consts, loop.body, body_consts, carry, rows=rows)
+    more_consts = [] if batched.cond_per_example is None else loop.cond_consts
+    body_consts = [*more_consts, *loop.body_consts]
+    outs = Loop(batched.cond, batched.body, loop.cond_consts, body_consts, carry, loop.options).bind(while_states)
     # Axis 0 of the rows counts the stored states, so their batch is axis 1.
-    return outs, [*batch_dims(loop.batched), *batch_dims(loop.batched, 1), None, None]
+    return outs, [*batch_dims(batched.batched), *batch_dims(batched.batched, 1), None, None]
 
 
 def _states_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
@@ -206,7 +167,7 @@ while_states = ProgramPrimitive(
     types=_states_types,
     lower=_states_lower,
     jvp=_states_jvp,
-    linearize=_states_linearize,
+    linearize=lambda primals, tangents, **params: jvp(lambda *xs: _in_one_loop(*xs, **params), primals, tangents),
     batch=_states_batch,
     pad=pads_programs,
     masked=lambda mask, *args, **params: while_states.rebind(args, params, masked_programs(mask, params)),

@@ -25,7 +25,6 @@ from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.jaxprs import restage
 from ..._transform.padding import pad_elementwise
-from ..._xla.text import Function, Value
 from ..reductions.reduce import reduce_or
 
 
@@ -101,10 +100,6 @@ def _masked_test_types(test: ShapedArray, mask: ShapedArray) -> ShapedArray:
     return test
 
 
-def _masked_test_lower(f: Function, test: Value, mask: Value) -> Value:
-    return f.op("stablehlo.and", [test, mask], test.aval)
-
-
 def _masked_test_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     out = masked_test.bind(*primals)
     return out, Zero(typeof(out).tangent())
@@ -122,7 +117,7 @@ masked_test = Primitive(
     "masked_test",
     remembers=True,
     types=_masked_test_types,
-    lower=_masked_test_lower,
+    lower=lambda f, test, mask: f.op("stablehlo.and", [test, mask], test.aval),
     jvp=_masked_test_jvp,
     batch=_masked_test_batch,
     pad=pad_elementwise,

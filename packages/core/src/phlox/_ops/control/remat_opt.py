@@ -15,20 +15,11 @@ from ..._trace.program_primitive import Body, Operands, ProgramPrimitive
 from ..._transform.batch import BatchAxis, Dim
 from ..._transform.jaxprs import batch_jaxpr
 from ..._xla.lower import lower_jaxpr
-from ..._xla.text import Function, Value
 from .call import jit_p
 
 
 def _remat_opt_eager(*args: Any, fwd_jaxpr: ClosedJaxpr, num_fun_consts: int, **_: Any) -> Any:
     return eval_jaxpr(fwd_jaxpr.jaxpr, fwd_jaxpr.consts, *args[num_fun_consts:])
-
-
-def _remat_opt_lower(f: Function, *args: Value, fwd_jaxpr: ClosedJaxpr, num_fun_consts: int, **_: Any) -> list[Value]:
-    return lower_jaxpr(f, fwd_jaxpr.jaxpr, args[num_fun_consts:])
-
-
-def _remat_opt_bodies(params: dict[str, Any]) -> list[Body]:
-    return [Body(params["fun_jaxpr"]), Body(params["fwd_jaxpr"])]
 
 
 def _remat_opt_rebuild(
@@ -100,10 +91,10 @@ def _remat_opt_drop_unused(eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
 
 remat_opt = ProgramPrimitive(
     "remat_opt",
-    bodies=_remat_opt_bodies,
+    bodies=lambda params: [Body(params["fun_jaxpr"]), Body(params["fwd_jaxpr"])],
     rebuild=_remat_opt_rebuild,
     types=lambda *avals, fwd_jaxpr, **_: fwd_jaxpr.out_avals,
-    lower=_remat_opt_lower,
+    lower=lambda f, *args, fwd_jaxpr, num_fun_consts, **_: lower_jaxpr(f, fwd_jaxpr.jaxpr, args[num_fun_consts:]),
     jvp=_remat_opt_jvp,
     linearize=_remat_opt_linearize,
     batch=_remat_opt_batch,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..._base.errors import OptionError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, hoisted, memoized
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, memoized
 from ..._trace.axes import axis_env
 from ..._trace.trace import typeof
 from ..._transform.batch import BatchAxis, Dim, batch_dims, place_axis
@@ -25,7 +25,7 @@ from ..reductions.running import cumsum
 from ..structure.shape import convert, reshape
 from .costs import cost, elements, obstacle
 from .rows import broadcast, index_along, set_rows, take_rows, zero_array
-from .scan import scan
+from .scan import Scan
 
 Branches = tuple[ClosedJaxpr, ...]
 
@@ -156,18 +156,8 @@ def run_by_chunks(
     avals = [*map(typeof, fixed), *(typeof(x).without_axis(0) for x in (layout.branch, *moving))]
     make = lambda: restage(step, avals, branches[0].jaxpr)  # noqa: E731
     body = memoized(programs[0].jaxpr, ("step over chunks", *programs, tuple(avals), axis_env.get()), make)
-    stacks = scan.bind(
-        *body.consts,
-        *fixed,
-        layout.branch,
-        *moving,
-        jaxpr=hoisted(body),
-        length=chunks,
-        num_consts=len(body.consts) + len(fixed),
-        num_carry=0,
-        reverse=False,
-        unroll=1,
-    )
+    options = {"length": chunks, "reverse": False, "unroll": 1}
+    _, stacks = Scan(body, fixed, [], [layout.branch, *moving], options).bind()
     flat = [reshape(y, new_sizes=(chunks * size, *typeof(y).shape[2:]), dimensions=None) for y in stacks]
     # Results go back to the order of the rows; those of repeated rows are not read.
     return [take_rows(y, layout.position) for y in flat]

@@ -10,8 +10,8 @@ from ..._ir.avals import ShapedArray
 from ..._trace.trace import typeof
 from ..._transform.array_operations import zeros
 from ..random.keys import is_key, random_wrap
-from ..structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
-from ..structure.gather import gather
+from ..structure.dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
+from ..structure.gather import take_along_axis
 from ..structure.iota import iota
 from ..structure.scatter import scatter
 from ..structure.shape import broadcast_in_dim, concatenate, reshape
@@ -25,16 +25,7 @@ def take_rows(x: Any, rows: Any) -> Any:
     shape, count = typeof(x).shape, typeof(rows).shape[0]
     if 0 in shape[1:]:
         return reshape(x, new_sizes=(count, *shape[1:]), dimensions=None)
-    return gather(
-        x,
-        reshape(rows, new_sizes=(count, 1), dimensions=None),
-        dimension_numbers=GatherDimensionNumbers(tuple(range(1, len(shape))), (0,), (0,)),
-        slice_sizes=(1, *shape[1:]),
-        unique_indices=False,
-        indices_are_sorted=False,
-        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
-        fill_value=None,
-    )
+    return take_along_axis(x, rows, 0, GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
 def set_rows(x: Any, rows: Any, values: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray
 from ..._ir.dependence import dependent_outputs
+from ..._ir.dimensions import is_symbolic
 from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, hoisted, memoized, narrowed, only, prune
 from ..._ir.key_uses import KeyUses, repeated
 from ..._trace.axes import axis_env
@@ -24,6 +25,7 @@ from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, drop_zeros, fill, instantiate, present_arrays, zeros
 from ..._transform.batch import BatchAxis, Dim, batch_dims, place_axes
 from ..._transform.jaxprs import LinearizedJaxpr, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, restage
+from ..._transform.padding import Padding
 from ..._transform.residuals import recomputed
 from ..._transform.transpose import is_linear
 from ..._xla.text import Function, Value
@@ -33,16 +35,50 @@ from ..elementwise.logic import lt
 from .division import Policy, divide, divided_call
 from .loop import while_p
 from .once import Steps
-from .padded_scan import scan_pad
 from .rows import row_at, rows_at, with_rows, zero_array
-from .turns import backward_step, carry_fixed_point, jvp_step, split_operands
+from .turns import Loop, backward_step, carry_fixed_point, jvp_step, repeat, split_operands
 
 Params = dict[str, Any]
 
 
-def _scan_types(
-    *avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
-) -> list[ShapedArray]:
+class Scan(NamedTuple):
+    """A scan: its step, the values of the constants, the carry and the scanned arrays, and further parameters.
+
+    The values may also be tangents, or axes of a batch. `options` are `length`, `reverse` and `unroll`.
+    """
+
+    step: ClosedJaxpr
+    consts: Sequence[Any]
+    carry: Sequence[Any]
+    xs: Sequence[Any]
+    options: Params
+
+    @classmethod
+    def of(cls, values: Sequence[Any], params: Params) -> Scan:
+        """The scan with these parameters, and values for its operands."""
+        options = dict(params)
+        step, *counts = (options.pop(name) for name in ("jaxpr", "num_consts", "num_carry"))
+        return cls(step, *split_operands(values, *counts), options)
+
+    def has_tangents(self) -> tuple[tuple[bool, ...], tuple[bool, ...], tuple[bool, ...]]:
+        """For constants, carry and scanned arrays, whether they have tangents; the values are tangents."""
+        consts, carry, xs = (tuple(type(t) is not Zero for t in part) for part in (self.consts, self.carry, self.xs))
+        return consts, carry, xs
+
+    def operation(self) -> Operands:
+        """The operands and parameters of `scan`; the constants of the closed jaxpr become operands."""
+        consts = [*self.step.consts, *self.consts]
+        params = {"jaxpr": hoisted(self.step), "num_consts": len(consts), "num_carry": len(self.carry), **self.options}
+        return [*consts, *self.carry, *self.xs], params
+
+    def bind(self) -> tuple[list[Any], list[Any]]:
+        """Binds `scan`; returns the last carry, and the stacked results."""
+        args, params = self.operation()
+        outs: list[Any] = scan.bind(*args, **params)
+        return outs[: len(self.carry)], outs[len(self.carry) :]
+
+
+def _scan_types(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_carry: int, **_: Any) -> list[ShapedArray]:
     outs = jaxpr.out_avals
     return [*outs[:num_carry], *[a.with_axis(0, length) for a in outs[num_carry:]]]
 
@@ -50,14 +86,14 @@ def _scan_types(
 # --- as a loop ------------------------------------------------------------------------------------------
 
 
-_ZERO = dtypes.int32.type(0)
+_ZERO, _ONE = dtypes.int32.type(0), dtypes.int32.type(1)
 
 
-def _as_loop(
-    *args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
-) -> list[Any]:
+def _as_loop(*args: Any, **params: Any) -> list[Any]:
     """The scan as a `while` loop with `unroll` steps in each iteration, then the remaining steps."""
-    consts, carry, xs = split_operands(args, num_consts, num_carry)
+    jaxpr, consts, carry, xs, options = Scan.of(args, params)
+    length, reverse, unroll = options["length"], options["reverse"], options["unroll"]
+    num_carry = len(carry)
     ys = [zero_array(a.with_axis(0, length)) for a in jaxpr.out_avals[num_carry:]]
 
     def steps(
@@ -91,72 +127,42 @@ def _as_loop(
         avals = [typeof(_ZERO), *[a.update(weak_type=False) for a in map(typeof, [*carry, *ys])]]
         fixed_avals = [typeof(x) for x in (*consts, *xs)]
         limit = dtypes.int32.type(done)
-        outs = while_p.bind(
-            *consts,
-            *xs,
-            *moving,
-            cond_jaxpr=restage(lambda i, *_: [lt(i, limit)], avals, jaxpr.jaxpr),
-            cond_nconsts=0,
-            body_jaxpr=hoisted(restage(body, [*fixed_avals, *avals], jaxpr.jaxpr)),
-            body_nconsts=nconst + nxs,
-        )
+        test = restage(lambda i, *_: [lt(i, limit)], avals, jaxpr.jaxpr)
+        turn = restage(body, [*fixed_avals, *avals], jaxpr.jaxpr)
+        outs = Loop(test, turn, [], [*consts, *xs], moving, {}).bind(while_p)
         carry, ys = outs[1 : num_carry + 1], outs[num_carry + 1 :]
     if done < length:  # the remaining steps, or all of them
         carry, ys = steps(dtypes.int32.type(done), length - done, carry, ys, xs, consts)
     return [*carry, *ys]
 
 
-def bind_scan(
-    closed: ClosedJaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], options: Params
-) -> tuple[list[Any], list[Any]]:
-    """Binds `scan`; constants of the closed jaxpr become operands. Returns the last carry, and the stacked results.
-
-    `options` are the parameters `length`, `reverse` and `unroll`.
-    """
-    params = {"num_consts": len(consts), "num_carry": len(carry), **options}
-    outs = scan.rebind([*consts, *carry, *xs], params, [closed])
-    return outs[: len(carry)], outs[len(carry) :]
-
-
-def _scan_bodies(params: Params) -> list[Body]:
-    return [Body(params["jaxpr"], params["num_consts"])]
-
-
 def _scan_rebuild(
     args: Sequence[Any], params: Params, programs: Sequence[ClosedJaxpr], carried: Sequence[Any] = ()
 ) -> Operands:
-    (step,), first = programs, params["num_consts"]
-    changes = {
-        "jaxpr": hoisted(step),
-        "num_consts": first + len(step.consts),
-        "num_carry": params["num_carry"] + len(carried),
-    }
-    return [*step.consts, *args[:first], *carried, *args[first:]], {**params, **changes}
+    s, (step,) = Scan.of(args, params), programs
+    return s._replace(step=step, carry=[*carried, *s.carry]).operation()
 
 
 # --- forward mode ---------------------------------------------------------------------------------------
 
 
-def _scan_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **options: Any
-) -> tuple[list[Any], list[Any]]:
-    has = [type(t) is not Zero for t in tangents]
-    const_has, start_has, xs_has = map(tuple, split_operands(has, num_consts, num_carry))
+def _scan_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    s, t = Scan.of(primals, params), Scan.of(tangents, params)
+    const_has, start_has, xs_has = t.has_tangents()
+    num_carry = len(s.carry)
     # A carry without a tangent at the start has one as soon as a step gives it one.
     carry_has = carry_fixed_point(
-        start_has, lambda known: jvp_jaxpr(jaxpr, (*const_has, *known, *xs_has))[1][:num_carry]
+        start_has, lambda known: jvp_jaxpr(s.step, (*const_has, *known, *xs_has))[1][:num_carry]
     )
-    step, present = jvp_step(jaxpr, const_has, carry_has, xs_has)
-    consts, carry, xs = split_operands(primals, num_consts, num_carry)
-    const_tangents, carry_tangents, xs_tangents = split_operands(tangents, num_consts, num_carry)
-    last, ys = bind_scan(
+    step, present = jvp_step(s.step, const_has, carry_has, xs_has)
+    last, ys = Scan(
         step,
-        [*consts, *drop_zeros(const_tangents)],
-        [*carry, *present_arrays(carry_tangents, carry_has)],
-        [*xs, *drop_zeros(xs_tangents)],
-        options,
-    )
-    width = len(jaxpr.out_avals) - num_carry
+        [*s.consts, *drop_zeros(t.consts)],
+        [*s.carry, *present_arrays(t.carry, carry_has)],
+        [*s.xs, *drop_zeros(t.xs)],
+        s.options,
+    ).bind()
+    width = len(s.step.out_avals) - num_carry
     outs = [*last[:num_carry], *ys[:width]]
     return outs, fill([*last[num_carry:], *ys[width:]], present, [typeof(x) for x in outs])
 
@@ -182,35 +188,32 @@ class _Halves(NamedTuple):
     nonzero: tuple[bool, ...]
 
 
-def _scan_linearize(
-    primals: Sequence[Any], tangents: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **options: Any
-) -> tuple[list[Any], list[Any]]:
-    has = [type(t) is not Zero for t in tangents]
-    const_has, start_has, xs_has = map(tuple, split_operands(has, num_consts, num_carry))
+def _scan_linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    s, t = Scan.of(primals, params), Scan.of(tangents, params)
+    const_has, start_has, xs_has = t.has_tangents()
+    num_carry = len(s.carry)
     carry_has = carry_fixed_point(
-        start_has, lambda known: linearize_jaxpr(jaxpr, (*const_has, *known, *xs_has)).nonzero[:num_carry]
+        start_has, lambda known: linearize_jaxpr(s.step, (*const_has, *known, *xs_has)).nonzero[:num_carry]
     )
     key = ("scan halves", const_has, carry_has, xs_has, axis_env.get())
-    halves = memoized(jaxpr.jaxpr, key, lambda: _halves(jaxpr, const_has, carry_has, xs_has))
-    consts, carry, xs = split_operands(primals, num_consts, num_carry)
+    halves = memoized(s.step.jaxpr, key, lambda: _halves(s.step, const_has, carry_has, xs_has))
     # Once, outside of the loop. A residual of the loop itself would be stored for each step.
-    invariant = eval_jaxpr(halves.invariant.jaxpr, halves.invariant.consts, *consts)
-    last, ys = bind_scan(halves.primal, consts, carry, xs, options)
-    width = len(jaxpr.out_avals) - num_carry
+    invariant = eval_jaxpr(halves.invariant.jaxpr, halves.invariant.consts, *s.consts)
+    last, ys = s._replace(step=halves.primal).bind()
+    width = len(s.step.out_avals) - num_carry
     outs = [*last, *ys[:width]]
-    sources = {"const": consts, "invariant": invariant, "xs": xs, "ys": ys[:width], "left": ys[width:]}
+    sources = {"const": s.consts, "invariant": invariant, "xs": s.xs, "ys": ys[:width], "left": ys[width:]}
     fixed = [sources[kind][i] for kind, i in halves.fixed]
     moving = [sources[kind][i] for kind, i in halves.moving]
     if not any(halves.nonzero):
         return outs, [Zero(typeof(x).tangent()) for x in outs]
-    const_tangents, carry_tangents, xs_tangents = split_operands(tangents, num_consts, num_carry)
-    last_tangents, ys_tangents = bind_scan(
+    last_tangents, ys_tangents = Scan(
         halves.linear,
-        [*fixed, *drop_zeros(const_tangents)],
-        present_arrays(carry_tangents, carry_has),
-        [*moving, *drop_zeros(xs_tangents)],
-        options,
-    )
+        [*fixed, *drop_zeros(t.consts)],
+        present_arrays(t.carry, carry_has),
+        [*moving, *drop_zeros(t.xs)],
+        s.options,
+    ).bind()
     return outs, fill([*last_tangents, *ys_tangents], halves.nonzero, [typeof(x) for x in outs])
 
 
@@ -315,85 +318,59 @@ def _linear_step(
     return restage(fun, order, s.linear.jaxpr)
 
 
-def _scan_transpose(
-    cotangents: Sequence[Any],
-    *args: Any,
-    jaxpr: ClosedJaxpr,
-    length: int,
-    num_consts: int,
-    num_carry: int,
-    reverse: bool,
-    unroll: int,
-) -> list[Any]:
+def _scan_transpose(cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     """A scan in the other direction, with cotangents of constants (summed) and of the carry as its carry; cotangents of
     slices are its results."""
     linear = tuple(is_linear(x) for x in args)
-    options: Params = {"length": length, "reverse": reverse, "unroll": unroll}
-    step_params = {"jaxpr": jaxpr, "num_consts": num_consts, "num_carry": num_carry}
-    is_carry_linear = _scan_dependent(linear, step_params)[:num_carry]
+    s = Scan.of(args, params)
+    num_consts, num_carry = len(s.consts), len(s.carry)
+    is_carry_linear = _scan_dependent(linear, params)[:num_carry]
     if not all(is_carry_linear):
-        return _transpose_mixed(cotangents, args, is_carry_linear, jaxpr, num_consts, num_carry, **options)
-    consts, carry, xs = split_operands(args, num_consts, num_carry)
+        return _transpose_mixed(cotangents, s, is_carry_linear)
     ys_cts = cotangents[num_carry:]
     # Cotangents of slices that are `Zero` are not scanned.
     ys_has = tuple(type(ct) is not Zero for ct in ys_cts)
     step = memoized(
-        jaxpr.jaxpr,
+        s.step.jaxpr,
         ("transposed step", linear, num_consts, num_carry, ys_has, axis_env.get()),
-        lambda: backward_step(jaxpr, linear, num_consts, num_carry, ys_has),
+        lambda: backward_step(s.step, linear, num_consts, num_carry, ys_has),
     )
-    sums = [zeros(x.aval.cotangent()) for x in consts if is_linear(x)]
-    last, rows = bind_scan(
+    sums = [zeros(x.aval.cotangent()) for x in s.consts if is_linear(x)]
+    last, rows = Scan(
         step,
-        [x for x in consts if not is_linear(x)],
+        [x for x in s.consts if not is_linear(x)],
         [*sums, *map(instantiate, cotangents[:num_carry])],
-        [*[x for x in xs if not is_linear(x)], *drop_zeros(ys_cts)],
-        {**options, "reverse": not reverse},
-    )
+        [*[x for x in s.xs if not is_linear(x)], *drop_zeros(ys_cts)],
+        {**s.options, "reverse": not s.options["reverse"]},
+    ).bind()
     const_cts, carry_cts, xs_cts = iter(last[: len(sums)]), last[len(sums) :], iter(rows)
     return [
-        *(next(const_cts) if is_linear(x) else None for x in consts),
-        *(ct if is_linear(x) else None for x, ct in zip(carry, carry_cts, strict=True)),
-        *(next(xs_cts) if is_linear(x) else None for x in xs),
+        *(next(const_cts) if is_linear(x) else None for x in s.consts),
+        *(ct if is_linear(x) else None for x, ct in zip(s.carry, carry_cts, strict=True)),
+        *(next(xs_cts) if is_linear(x) else None for x in s.xs),
     ]
 
 
-def _transpose_mixed(
-    cotangents: Sequence[Any],
-    args: Sequence[Any],
-    is_carry_linear: Sequence[bool],
-    jaxpr: ClosedJaxpr,
-    num_consts: int,
-    num_carry: int,
-    **options: Any,
-) -> list[Any]:
+def _transpose_mixed(cotangents: Sequence[Any], s: Scan, is_carry_linear: Sequence[bool]) -> list[Any]:
     """The transpose of a scan whose carry also holds values that are not linear, such as a counter.
 
     A scan forwards computes these values and stores them for each step, as scanned arrays of the transpose. Those that
     no step changes become constants.
     """
-    consts, carry, xs = split_operands(args, num_consts, num_carry)
-    steady, moving, linear = _kinds_of_carry(jaxpr, num_consts, is_carry_linear)
+    num_consts, num_carry = len(s.consts), len(s.carry)
+    steady, moving, linear = _kinds_of_carry(s.step, num_consts, is_carry_linear)
     key = ("carry as slices", num_consts, tuple(is_carry_linear))
-    step = memoized(jaxpr.jaxpr, key, lambda: _with_slices_of_carry(jaxpr, num_consts, steady, moving, linear))
-    known = [not is_linear(x) for x in (*consts, *xs)]
-    first, rows = known[:num_consts], known[num_consts:]
-    known_jaxpr = memoized(
-        jaxpr.jaxpr,
-        (*key, tuple(known)),
-        lambda: _known_step(jaxpr, num_consts, num_carry, steady, moving, first, rows),
+    step = memoized(s.step.jaxpr, key, lambda: _with_slices_of_carry(s.step, num_consts, steady, moving, linear))
+    first, rows = ([not is_linear(x) for x in part] for part in (s.consts, s.xs))
+    known_step = memoized(
+        s.step.jaxpr,
+        (*key, *first, *rows),
+        lambda: _known_step(s.step, num_consts, num_carry, steady, moving, first, rows),
     )
-    fixed = [carry[i] for i in steady]
-    start = [carry[i] for i in moving]
-    _, stacks = bind_scan(known_jaxpr, [*only(consts, first), *fixed], start, only(xs, rows), options)
-    results = _scan_transpose(
-        [*(cotangents[i] for i in linear), *cotangents[num_carry:]],
-        *[*consts, *fixed, *(carry[i] for i in linear), *stacks, *xs],
-        jaxpr=step,
-        num_consts=num_consts + len(steady),
-        num_carry=len(linear),
-        **options,
-    )
+    fixed, start, others = ([s.carry[i] for i in part] for part in (steady, moving, linear))
+    _, stacks = Scan(known_step, [*only(s.consts, first), *fixed], start, only(s.xs, rows), s.options).bind()
+    args, params = Scan(step, [*s.consts, *fixed], others, [*stacks, *s.xs], s.options).operation()
+    results = _scan_transpose([*(cotangents[i] for i in linear), *cotangents[num_carry:]], *args, **params)
     const_cts, carry_cts, xs_cts = split_operands(results, num_consts + len(steady), len(linear))
     of_carry = dict(zip(linear, carry_cts, strict=True))
     return [*const_cts[:num_consts], *(of_carry.get(i) for i in range(num_carry)), *xs_cts[len(moving) :]]
@@ -485,32 +462,50 @@ def _scan_divide(eqn: JaxprEqn, policy: Policy) -> tuple[JaxprEqn, JaxprEqn, lis
 
 
 def _scan_batch(
-    axis: BatchAxis,
-    args: Sequence[Any],
-    dims: Sequence[Dim],
-    jaxpr: ClosedJaxpr,
-    num_consts: int,
-    num_carry: int,
-    **options: Any,
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any
 ) -> tuple[list[Any], list[Dim]]:
-    const_dims, carry_dims, xs_dims = split_operands(dims, num_consts, num_carry)
-    is_xs_batched = [d is not None for d in xs_dims]
+    s, d = Scan.of(args, params), Scan.of(dims, params)
+    num_carry = len(s.carry)
+    is_xs_batched = [dim is not None for dim in d.xs]
     slice_dims = batch_dims(is_xs_batched)
 
     def after(batched: tuple[bool, ...]) -> list[bool]:
-        out_dims = batch_jaxpr(jaxpr, axis, (*const_dims, *batch_dims(batched), *slice_dims))[1]
-        return [d is not None for d in out_dims[:num_carry]]
+        out_dims = batch_jaxpr(s.step, axis, (*d.consts, *batch_dims(batched), *slice_dims))[1]
+        return [dim is not None for dim in out_dims[:num_carry]]
 
-    batched = carry_fixed_point([d is not None for d in carry_dims], after)
-    in_dims = (*const_dims, *batch_dims(batched), *slice_dims)
-    must = (*batched, *[False] * (len(jaxpr.out_avals) - num_carry))
-    derived, out_dims = batch_jaxpr(jaxpr, axis, in_dims, must)
-    consts, carry, xs = split_operands(args, num_consts, num_carry)
-    carry = place_axes(axis, carry, carry_dims, batched)
+    batched = carry_fixed_point([dim is not None for dim in d.carry], after)
+    in_dims = (*d.consts, *batch_dims(batched), *slice_dims)
+    must = (*batched, *[False] * (len(s.step.out_avals) - num_carry))
+    derived, out_dims = batch_jaxpr(s.step, axis, in_dims, must)
+    carry = place_axes(axis, s.carry, d.carry, batched)
     # Axis 0 of the rows counts the steps, so the batch is axis 1.
-    xs = place_axes(axis, xs, xs_dims, is_xs_batched, 1)
-    last, rows = bind_scan(derived, consts, carry, xs, options)
-    return [*last, *rows], [*out_dims[:num_carry], *[None if d is None else 1 for d in out_dims[num_carry:]]]
+    xs = place_axes(axis, s.xs, d.xs, is_xs_batched, 1)
+    last, rows = s._replace(step=derived, carry=carry, xs=xs).bind()
+    return [*last, *rows], [*out_dims[:num_carry], *[None if dim is None else 1 for dim in out_dims[num_carry:]]]
+
+
+# --- padded axes, and lowering --------------------------------------------------------------------------
+
+
+def _scan_pad(padding: Padding, eqn: JaxprEqn, *args: Any) -> list[Any]:
+    """A scan over a padded axis is a loop that stops after the true length."""
+    s = Scan.of(args, eqn.params)
+    symbolic, num_carry = s.options["length"], len(s.carry)
+    if not is_symbolic(symbolic):
+        last, rows = s._replace(step=padding.program(s.step)).bind()
+        return [*last, *rows]
+    length, capacity = padding.length(symbolic), padding.capacity(symbolic)
+    ys = [zero_array(padding.aval(a).with_axis(0, capacity)) for a in s.step.out_avals[num_carry:]]
+
+    def turn(i: Any, *values: Any) -> list[Any]:
+        # A reversed scan begins at the true end, not at the end of the padding.
+        at = sub(sub(length, _ONE), i) if s.options["reverse"] else i
+        rows = [row_at(rows_at(x, at, 1), 0) for x in s.xs]
+        outs = padding.run(s.step, [*s.consts, *values[:num_carry], *rows])
+        written = [with_rows(y, [row], at) for y, row in zip(values[num_carry:], outs[num_carry:], strict=True)]
+        return [plus(i, _ONE), *outs[:num_carry], *written]
+
+    return repeat(lambda i, *_: lt(i, length), turn, [_ZERO, *s.carry, *ys])[1:]
 
 
 def _scan_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
@@ -520,14 +515,13 @@ def _scan_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
     return lower_function(f, lambda *xs: _as_loop(*xs, **params), avals, args)
 
 
-def _scan_steps(
-    *args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, reverse: bool, unroll: int
-) -> Steps:
-    consts, carry, xs = split_operands(args, num_consts, num_carry)
+def _scan_steps(*args: Any, **params: Any) -> Steps:
+    jaxpr, consts, carry, xs, options = Scan.of(args, params)
+    length = options["length"]
     for turn in range(length):
-        at = dtypes.int32.type(length - 1 - turn if reverse else turn)
+        at = dtypes.int32.type(length - 1 - turn if options["reverse"] else turn)
         outs = yield jaxpr, [*consts, *carry, *(row_at(x, at) for x in xs)], f"turn {turn} of scan"
-        carry = outs[:num_carry]
+        carry = outs[: len(carry)]
 
 
 def _scan_keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
@@ -544,7 +538,7 @@ def _scan_keys(eqn: JaxprEqn, uses_of: Any) -> KeyUses:
 
 scan = ProgramPrimitive(
     "scan",
-    bodies=_scan_bodies,
+    bodies=lambda params: [Body(params["jaxpr"], params["num_consts"])],
     rebuild=_scan_rebuild,
     keeps_types=True,
     types=_scan_types,
@@ -553,7 +547,7 @@ scan = ProgramPrimitive(
     linearize=_scan_linearize,
     transpose=_scan_transpose,
     batch=_scan_batch,
-    pad=scan_pad,
+    pad=_scan_pad,
     steps=_scan_steps,
     drop_unused=_scan_drop_unused,
     dependent=_scan_dependent,

@@ -35,36 +35,81 @@ from ..reductions.reduce import reduce_max
 from ..structure.iota import iota
 from ..structure.shape import broadcast_in_dim, convert, squeeze
 from .batched_loop import batched_loop, masked_programs, update_where
-from .loop_states import INDEX, LoopPrograms
+from .loop_states import INDEX
 from .masked import masked_jaxpr
 from .rows import row_at, rows_at, write_state, zero_array
-from .turns import backward_step, carry_fixed_point, jvp_step, repeat, split_by, with_ignored_inputs
+from .turns import Loop, backward_step, carry_fixed_point, jvp_step, repeat, split_by, with_ignored_inputs
 
 _int32 = dtypes.int32.type
 _ZERO, _ONE = _int32(0), _int32(1)
 
 
-class _Parts(NamedTuple):
-    """The operands of `scan_states`, in order; its parameter `lengths` has the lengths of these lists."""
+class StateScan(NamedTuple):
+    """The programs and the operands of `scan_states`: a loop with its stored states, and a step for each state.
 
+    `counts` are the number of turns and the stride of the rows. The operands may also be tangents, or axes of a batch.
+    """
+
+    cond: ClosedJaxpr
+    body: ClosedJaxpr
+    step: ClosedJaxpr
+    reverse: bool
     cond_consts: Sequence[Any]
     body_consts: Sequence[Any]
     states: Sequence[Any]
-    counts: Sequence[Any]  # the number of turns, and the stride of the rows
+    counts: Sequence[Any]
     step_consts: Sequence[Any]
     carry: Sequence[Any]
 
+    @classmethod
+    def of(cls, values: Sequence[Any], params: dict[str, Any]) -> StateScan:
+        """The scan with these parameters, and values for its operands."""
+        cond, body, step = params["cond_jaxpr"], params["body_jaxpr"], params["step_jaxpr"]
+        return cls(cond, body, step, params["reverse"], *split_by(values, params["lengths"]))
 
-def _parts(args: Sequence[Any], lengths: tuple[int, ...]) -> _Parts:
-    return _Parts(*split_by(args, lengths))
+    @classmethod
+    def of_loop(
+        cls,
+        loop: Loop,
+        states: Sequence[Any],
+        counts: Sequence[Any],
+        step: ClosedJaxpr,
+        step_consts: Sequence[Any],
+        carry: Sequence[Any],
+    ) -> StateScan:
+        """The scan from the first to the last state of a loop."""
+        return cls(
+            loop.cond, loop.body, step, False, loop.cond_consts, loop.body_consts, states, counts, step_consts, carry
+        )
 
+    @property
+    def loop(self) -> Loop:
+        """The loop whose states are scanned, with the states as carry."""
+        return Loop(self.cond, self.body, self.cond_consts, self.body_consts, self.states, {})
 
-def _bind_scan_states(
-    cond: ClosedJaxpr, body: ClosedJaxpr, step: ClosedJaxpr, operands: _Parts, reverse: bool
-) -> list[Any]:
-    """Binds `scan_states`; the constants of the jaxprs become operands."""
-    params = {"lengths": tuple(map(len, operands)), "reverse": reverse}
-    return scan_states.rebind([x for part in operands for x in part], params, [cond, body, step])
+    def operation(self) -> Operands:
+        """The operands and parameters; the constants of the closed jaxprs become operands."""
+        operands = (
+            [*self.cond.consts, *self.cond_consts],
+            [*self.body.consts, *self.body_consts],
+            self.states,
+            self.counts,
+            [*self.step.consts, *self.step_consts],
+            self.carry,
+        )
+        params = {
+            "cond_jaxpr": hoisted(self.cond),
+            "body_jaxpr": hoisted(self.body),
+            "step_jaxpr": hoisted(self.step),
+            "lengths": tuple(map(len, operands)),
+            "reverse": self.reverse,
+        }
+        return [x for part in operands for x in part], params
+
+    def bind(self) -> list[Any]:
+        """Binds `scan_states`."""
+        args, params = self.operation()
+        return scan_states.bind(*args, **params)
 
 
 def _scan_states_bodies(params: dict[str, Any]) -> list[Body]:
@@ -76,15 +121,8 @@ def _scan_states_bodies(params: dict[str, Any]) -> list[Body]:
 def _scan_states_rebuild(
     args: Sequence[Any], params: dict[str, Any], programs: Sequence[ClosedJaxpr], carried: Sequence[Any] = ()
 ) -> Operands:
-    o, (cond, body, step) = _parts(args, params["lengths"]), programs
-    o = o._replace(
-        cond_consts=[*cond.consts, *o.cond_consts],
-        body_consts=[*body.consts, *o.body_consts],
-        step_consts=[*step.consts, *o.step_consts],
-        carry=[*carried, *o.carry],
-    )
-    changes = {"cond_jaxpr": hoisted(cond), "body_jaxpr": hoisted(body), "step_jaxpr": hoisted(step)}
-    return [x for part in o for x in part], {**params, **changes, "lengths": tuple(map(len, o))}
+    scan, (cond, body, step) = StateScan.of(args, params), programs
+    return scan._replace(cond=cond, body=body, step=step, carry=[*carried, *scan.carry]).operation()
 
 
 def _scan_states_types(*avals: ShapedArray, step_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
@@ -94,31 +132,22 @@ def _scan_states_types(*avals: ShapedArray, step_jaxpr: ClosedJaxpr, **_: Any) -
 # --- as loops -------------------------------------------------------------------------------------------
 
 
-def _as_loops(
-    *args: Any,
-    cond_jaxpr: ClosedJaxpr,
-    body_jaxpr: ClosedJaxpr,
-    step_jaxpr: ClosedJaxpr,
-    lengths: tuple[int, ...],
-    reverse: bool,
-    differentiated: bool = False,
-) -> list[Any]:
+def _as_loops(*args: Any, differentiated: bool = False, **params: Any) -> list[Any]:
     """`scan_states` in terms of `while`: in a form that is run, or in one that is differentiated."""
-    o = _parts(args, lengths)
-    loop = LoopPrograms(cond_jaxpr, o.cond_consts, body_jaxpr, o.body_consts)
+    o = StateScan.of(args, params)
 
     def step(carry: Sequence[Any], state: Sequence[Any]) -> list[Any]:
-        return eval_jaxpr(step_jaxpr.jaxpr, step_jaxpr.consts, *o.step_consts, *carry, *state)
+        return eval_jaxpr(o.step.jaxpr, o.step.consts, *o.step_consts, *carry, *state)
 
-    if not reverse:
-        return _ascending(loop, step, o)
-    return (_descending_from_rows if differentiated else _descending)(loop, step, o)
+    if not o.reverse:
+        return _ascending(o.loop, step, o)
+    return (_descending_from_rows if differentiated else _descending)(o.loop, step, o)
 
 
 Step = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
-def _ascending(loop: LoopPrograms, step: Step, o: _Parts) -> list[Any]:
+def _ascending(loop: Loop, step: Step, o: StateScan) -> list[Any]:
     """Runs the steps from the first turn to the last. Each turn of the loop runs again, before its step."""
     n, (count, _) = len(o.states), o.counts
 
@@ -129,7 +158,7 @@ def _ascending(loop: LoopPrograms, step: Step, o: _Parts) -> list[Any]:
     return repeat(lambda i, *_: lt(i, count), turn, start)[n + 1 :]
 
 
-def _descending(loop: LoopPrograms, step: Step, o: _Parts) -> list[Any]:
+def _descending(loop: Loop, step: Step, o: StateScan) -> list[Any]:
     """Runs the steps from the last turn to the first.
 
     The rows are a stack of states in ascending order; `top` is the row on top, and `turns` has the turn of each row. A
@@ -179,12 +208,12 @@ def _descending(loop: LoopPrograms, step: Step, o: _Parts) -> list[Any]:
     return repeat(lambda left, *_: gt(left, _ZERO), round_, start)[3 + n :]
 
 
-def _advance(loop: LoopPrograms, turns: Any, state: Sequence[Any]) -> list[Any]:
+def _advance(loop: Loop, turns: Any, state: Sequence[Any]) -> list[Any]:
     """The state after this number of turns."""
     return repeat(lambda i, *_: lt(i, turns), lambda i, *state: [add(i, _ONE), *loop.turn(state)], [_ZERO, *state])[1:]
 
 
-def _push(loop: LoopPrograms, top: Any, state: Sequence[Any], states: Sequence[Any]) -> list[Any]:
+def _push(loop: Loop, top: Any, state: Sequence[Any], states: Sequence[Any]) -> list[Any]:
     """Puts the state after `state`, which is on top, on the stack."""
     state, top = loop.turn(state), add(top, _ONE)
     return [top, *state, *write_state(states, state, top)]
@@ -238,31 +267,23 @@ def _scan_states_lower(f: Function, *args: Value, **params: Any) -> list[Value]:
 # --- derivatives ----------------------------------------------------------------------------------------
 
 
-def _scan_states_jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    cond_jaxpr: ClosedJaxpr,
-    body_jaxpr: ClosedJaxpr,
-    step_jaxpr: ClosedJaxpr,
-    lengths: tuple[int, ...],
-    reverse: bool,
-) -> tuple[list[Any], list[Any]]:
-    o, t = _parts(primals, lengths), _parts(tangents, lengths)
-    _, const_has, states_have, _, step_has, start_has = (tuple(type(x) is not Zero for x in part) for part in t)
-    state_has = carry_fixed_point(states_have, lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
-    carry_has = carry_fixed_point(start_has, lambda known: jvp_jaxpr(step_jaxpr, (*step_has, *known, *state_has))[1])
-    operands = o._replace(
+def _scan_states_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    o, t = StateScan.of(primals, params), StateScan.of(tangents, params)
+    parts = (t.body_consts, t.states, t.step_consts, t.carry)
+    const_has, states_have, step_has, start_has = (tuple(type(x) is not Zero for x in part) for part in parts)
+    state_has = carry_fixed_point(states_have, lambda known: jvp_jaxpr(o.body, (*const_has, *known))[1])
+    carry_has = carry_fixed_point(start_has, lambda known: jvp_jaxpr(o.step, (*step_has, *known, *state_has))[1])
+    derived = o._replace(
+        cond=with_ignored_inputs(o.cond, [a.tangent() for a in only(o.body.out_avals, state_has)]),
+        body=jvp_step(o.body, const_has, state_has, ())[0],
+        step=jvp_step(o.step, step_has, carry_has, state_has)[0],
         body_consts=[*o.body_consts, *drop_zeros(t.body_consts)],
         states=[*o.states, *present_arrays(t.states, state_has)],
         step_consts=[*o.step_consts, *drop_zeros(t.step_consts)],
         carry=[*o.carry, *present_arrays(t.carry, carry_has)],
     )
-    body, _ = jvp_step(body_jaxpr, const_has, state_has, ())
-    step, _ = jvp_step(step_jaxpr, step_has, carry_has, state_has)
-    cond = with_ignored_inputs(cond_jaxpr, [a.tangent() for a in only(body_jaxpr.out_avals, state_has)])
-    outs = _bind_scan_states(cond, body, step, operands, reverse)
-    count = len(o.carry)
-    return outs[:count], fill(outs[count:], carry_has, step_jaxpr.out_avals)
+    outs, count = derived.bind(), len(o.carry)
+    return outs[:count], fill(outs[count:], carry_has, o.step.out_avals)
 
 
 def _scan_states_linearize(
@@ -271,7 +292,7 @@ def _scan_states_linearize(
     return jvp(lambda *xs: _as_loops(*xs, **params, differentiated=True), primals, tangents)
 
 
-def _descending_from_rows(loop: LoopPrograms, step: Step, o: _Parts) -> list[Any]:
+def _descending_from_rows(loop: Loop, step: Step, o: StateScan) -> list[Any]:
     """As `_descending`, for derivatives of derivatives: each state is computed from the row before it.
 
     The loops are differentiated as such, and those of `_descending` would give a program of ten times the size.
@@ -286,31 +307,23 @@ def _descending_from_rows(loop: LoopPrograms, step: Step, o: _Parts) -> list[Any
     return repeat(lambda left, *_: gt(left, _ZERO), turn, [count, *o.carry])[1:]
 
 
-def _scan_states_transpose(
-    cotangents: Sequence[Any],
-    *args: Any,
-    cond_jaxpr: ClosedJaxpr,
-    body_jaxpr: ClosedJaxpr,
-    step_jaxpr: ClosedJaxpr,
-    lengths: tuple[int, ...],
-    reverse: bool,
-) -> list[Any]:
+def _scan_states_transpose(cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     """The same states in the other direction, with cotangents of constants (summed) and of the carry as carry."""
-    o = _parts(args, lengths)
-    before = sum(lengths[:4])
+    o = StateScan.of(args, params)
+    before = sum(params["lengths"][:4])
     if any(is_linear(x) for x in args[:before]):
         raise DerivativeError("scan_states is linear in the constants of its step and its carry only")
     const_lin = tuple(map(is_linear, o.step_consts))
     linear = (*const_lin, *(True for _ in o.carry), *(False for _ in o.states))
     step = memoized(
-        step_jaxpr.jaxpr,
+        o.step.jaxpr,
         ("transposed step", linear, axis_env.get()),
-        lambda: backward_step(step_jaxpr, linear, len(const_lin), len(o.carry), ()),
+        lambda: backward_step(o.step, linear, len(const_lin), len(o.carry), ()),
     )
     sums = [zeros(x.aval.cotangent()) for x in o.step_consts if is_linear(x)]
     known = [x for x in o.step_consts if not is_linear(x)]
-    operands = o._replace(step_consts=known, carry=[*sums, *map(instantiate, cotangents)])
-    outs = _bind_scan_states(cond_jaxpr, body_jaxpr, step, operands, not reverse)
+    carry = [*sums, *map(instantiate, cotangents)]
+    outs = o._replace(step=step, reverse=not o.reverse, step_consts=known, carry=carry).bind()
     total = iter(outs[: len(sums)])
     return [
         *[None] * before,
@@ -323,28 +336,13 @@ def _scan_states_transpose(
 
 
 def _scan_states_batch(
-    axis: BatchAxis,
-    args: Sequence[Any],
-    dims: Sequence[Dim],
-    cond_jaxpr: ClosedJaxpr,
-    body_jaxpr: ClosedJaxpr,
-    step_jaxpr: ClosedJaxpr,
-    lengths: tuple[int, ...],
-    reverse: bool,
+    axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **params: Any
 ) -> tuple[list[Any], list[Dim]]:
-    o, d = _parts(args, lengths), _parts(dims, lengths)
+    o, d = StateScan.of(args, params), StateScan.of(dims, params)
     if any(x is not None for x in d.counts):
-        run = functools.partial(
-            scan_states.bind,
-            cond_jaxpr=cond_jaxpr,
-            body_jaxpr=body_jaxpr,
-            step_jaxpr=step_jaxpr,
-            lengths=lengths,
-            reverse=reverse,
-        )
-        outs = _row_by_row(run, axis.size, args, dims, step_jaxpr.out_avals)
+        outs = _row_by_row(functools.partial(scan_states.bind, **params), axis.size, args, dims, o.step.out_avals)
         return outs, [0] * len(outs)
-    loop = batched_loop(axis, cond_jaxpr, tuple(d.cond_consts), body_jaxpr, tuple(d.body_consts), d.states)
+    loop = batched_loop(axis, d.loop)
     states = place_axes(axis, o.states, d.states, loop.batched, 1)
     state_dims = batch_dims(loop.batched)
 
@@ -352,18 +350,21 @@ def _scan_states_batch(
         if loop.cond_per_example is not None:
             return [True] * len(batched)
         dims = (*d.step_consts, *batch_dims(batched), *state_dims)
-        return [x is not None for x in batch_jaxpr(step_jaxpr, axis, dims)[1]]
+        return [x is not None for x in batch_jaxpr(o.step, axis, dims)[1]]
 
     batched = carry_fixed_point([x is not None for x in d.carry], after)
     carry_dims = batch_dims(batched)
-    step, _ = batch_jaxpr(step_jaxpr, axis, (*d.step_consts, *carry_dims, *state_dims), batched)
-    operands = o._replace(states=states, carry=place_axes(axis, o.carry, d.carry, batched))
+    step, _ = batch_jaxpr(o.step, axis, (*d.step_consts, *carry_dims, *state_dims), batched)
+    scan = o._replace(
+        cond=loop.cond, body=loop.body, step=step, states=states, carry=place_axes(axis, o.carry, d.carry, batched)
+    )
     if loop.cond_per_example is not None:
-        step = update_where(loop.cond_per_example, step, len(o.cond_consts), d.step_consts)
-        operands = operands._replace(
-            body_consts=[*o.cond_consts, *o.body_consts], step_consts=[*o.cond_consts, *o.step_consts]
+        scan = scan._replace(
+            step=update_where(loop.cond_per_example, step, len(o.cond_consts), d.step_consts),
+            body_consts=[*o.cond_consts, *o.body_consts],
+            step_consts=[*o.cond_consts, *o.step_consts],
         )
-    return _bind_scan_states(loop.cond, loop.body, step, operands, reverse), list(carry_dims)
+    return scan.bind(), list(carry_dims)
 
 
 def _row_by_row(
@@ -380,20 +381,14 @@ def _row_by_row(
     return repeat(lambda i, *_: lt(i, _int32(size)), turn, [_ZERO, *start])[1:]
 
 
-def _scan_states_masked(
-    mask: Any, *args: Any, step_jaxpr: ClosedJaxpr, lengths: tuple[int, ...], **params: Any
-) -> list[Any]:
-    o = _parts(args, lengths)
+def _scan_states_masked(mask: Any, *args: Any, **params: Any) -> list[Any]:
+    o = StateScan.of(args, params)
     # `cond` has put the counts of other branches into the rows that do not run this loop.
     ends = zip(o.counts, (_ZERO, _ONE), strict=True)
     counts = [common_count.bind(select(mask, count, end)) for count, end in ends]
-    args = tuple(x for part in o._replace(counts=counts) for x in part)
-    step = with_constants(masked_jaxpr(step_jaxpr, typeof(mask)), [mask])
-    return scan_states.rebind(args, {"lengths": lengths, **params}, [*masked_programs(mask, params), step])
-
-
-def _common_count_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[Any, Dim]:
-    return common_count.bind(reduce_max(args[0], axes=(dims[0],))), None
+    cond, body = masked_programs(mask, params)
+    step = with_constants(masked_jaxpr(o.step, typeof(mask)), [mask])
+    return o._replace(cond=cond, body=body, step=step, counts=counts).bind()
 
 
 #: The count of a loop, of which every row of a batch has the same or, where it does not take part, a smaller one.
@@ -402,7 +397,7 @@ common_count = Primitive(
     remembers=True,
     types=lambda count: count,
     lower=lambda f, count: count,
-    batch=_common_count_batch,
+    batch=lambda axis, args, dims: (common_count.bind(reduce_max(args[0], axes=(dims[0],))), None),
     pad=pad_elementwise,
     nan_checked=False,
 )

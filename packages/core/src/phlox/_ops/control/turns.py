@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._ir.avals import ShapedArray
-from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, hoist_consts, hoisted, memoized, only, prune, without
-from ..._ir.primitive import primitive
+from ..._ir.jaxpr import ClosedJaxpr, Jaxpr, hoisted, memoized, only, prune, without
+from ..._ir.primitive import Primitive, primitive
 from ..._trace.axes import axis_env
 from ..._trace.interpret import eval_jaxpr
-from ..._trace.program_primitive import Body, Operands, ProgramPrimitive
+from ..._trace.program_primitive import Body, Operands
 from ..._trace.staging import stage
 from ..._trace.trace import typeof
 from ..._transform.array_operations import Zero, add, drop_zeros, fill, instantiate, present_arrays
@@ -44,17 +44,61 @@ def repeat(go_on: Callable[..., Any], turn: Callable[..., Sequence[Any]], start:
     For the lowering of primitives that are computed by a loop.
     """
     avals = [typeof(x) for x in start]
-    cond_jaxpr, cond_consts = stage(lambda *xs: [go_on(*xs)], avals)
-    body_jaxpr, body_consts = stage(turn, avals)
-    return primitive("while").bind(  # the lowering of primitives that `while` itself is differentiated to is a loop
-        *cond_consts,
-        *body_consts,
-        *start,
-        cond_jaxpr=ClosedJaxpr(hoist_consts(cond_jaxpr)),
-        cond_nconsts=len(cond_consts),
-        body_jaxpr=ClosedJaxpr(hoist_consts(body_jaxpr)),
-        body_nconsts=len(body_consts),
-    )
+    cond, body = (ClosedJaxpr(*stage(fun, avals)) for fun in (lambda *xs: [go_on(*xs)], turn))
+    # The lowering of primitives that `while` itself is differentiated to is a loop.
+    return Loop(cond, body, [], [], start, {}).bind(primitive("while"))
+
+
+class Loop(NamedTuple):
+    """A loop with a condition: its programs, the values of their constants, the carry, and further parameters.
+
+    The values may also be tangents, axes of a batch or variables of operands.
+    """
+
+    cond: ClosedJaxpr
+    body: ClosedJaxpr
+    cond_consts: Sequence[Any]
+    body_consts: Sequence[Any]
+    carry: Sequence[Any]
+    options: dict[str, Any]
+
+    @classmethod
+    def of(cls, values: Sequence[Any], params: dict[str, Any]) -> Loop:
+        """The loop with these parameters, and values for its operands."""
+        options = dict(params)
+        names = ("cond_jaxpr", "body_jaxpr", "cond_nconsts", "body_nconsts")
+        cond, body, *counts = (options.pop(name) for name in names)
+        return cls(cond, body, *split_operands(values, *counts), options)
+
+    def has_tangents(self) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+        """For constants of the body and for the carry, whether they have tangents; the values are tangents."""
+        const_has, carry_has = (tuple(type(t) is not Zero for t in part) for part in (self.body_consts, self.carry))
+        return const_has, carry_has
+
+    def goes_on(self, carry: Sequence[Any]) -> Any:
+        """The value of the condition."""
+        return eval_jaxpr(self.cond.jaxpr, self.cond.consts, *self.cond_consts, *carry)[0]
+
+    def turn(self, carry: Sequence[Any]) -> list[Any]:
+        """The carry after a turn."""
+        return eval_jaxpr(self.body.jaxpr, self.body.consts, *self.body_consts, *carry)
+
+    def operation(self) -> Operands:
+        """The operands and parameters of the loop; the constants of both closed jaxprs become operands."""
+        cond_consts, body_consts = [*self.cond.consts, *self.cond_consts], [*self.body.consts, *self.body_consts]
+        params = {
+            "cond_jaxpr": hoisted(self.cond),
+            "cond_nconsts": len(cond_consts),
+            "body_jaxpr": hoisted(self.body),
+            "body_nconsts": len(body_consts),
+        }
+        return [*cond_consts, *body_consts, *self.carry], {**params, **self.options}
+
+    def bind(self, loop: Primitive) -> list[Any]:
+        """Binds the primitive `loop`, `while` or `while_states`."""
+        args, params = self.operation()
+        outs: list[Any] = loop.bind(*args, **params)
+        return outs
 
 
 def loop_bodies(params: dict[str, Any]) -> list[Body]:
@@ -67,59 +111,28 @@ def rebuild_loop(
     args: Sequence[Any], params: dict[str, Any], programs: Sequence[ClosedJaxpr], carried: Sequence[Any] = ()
 ) -> Operands:
     """The function `rebuild` of loops with a condition."""
-    (cond, body), first = programs, params["cond_nconsts"]
-    both = first + params["body_nconsts"]
-    changes = {
-        "cond_jaxpr": hoisted(cond),
-        "cond_nconsts": first + len(cond.consts),
-        "body_jaxpr": hoisted(body),
-        "body_nconsts": both - first + len(body.consts),
-    }
-    args = [*cond.consts, *args[:first], *body.consts, *args[first:both], *carried, *args[both:]]
-    return args, {**params, **changes}
-
-
-def bind_loop(
-    loop: ProgramPrimitive,
-    cond: ClosedJaxpr,
-    cond_consts: Sequence[Any],
-    body: ClosedJaxpr,
-    body_consts: Sequence[Any],
-    carry: Sequence[Any],
-    **options: Any,
-) -> list[Any]:
-    """Binds a loop with a condition; the constants of both closed jaxprs become operands."""
-    params = {"cond_nconsts": len(cond_consts), "body_nconsts": len(body_consts), **options}
-    return loop.rebind([*cond_consts, *body_consts, *carry], params, [cond, body])
+    loop, (cond, body) = Loop.of(args, params), programs
+    return loop._replace(cond=cond, body=body, carry=[*carried, *loop.carry]).operation()
 
 
 def jvp_loop(
-    loop: ProgramPrimitive,
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    *,
-    cond_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    **options: Any,
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
 ) -> tuple[list[Any], tuple[bool, ...]]:
     """A loop with a condition that also carries the tangents; and for each carry, whether it has a tangent.
 
     Tangents follow the values: those of constants, and those of the carry.
     """
-    both = cond_nconsts + body_nconsts
-    has = tuple(type(t) is not Zero for t in tangents)
-    const_has = has[cond_nconsts:both]
-    carry_has = carry_fixed_point(has[both:], lambda known: jvp_jaxpr(body_jaxpr, (*const_has, *known))[1])
-    carry_tangents = present_arrays(tangents[both:], carry_has)
-    cond = with_ignored_inputs(cond_jaxpr, [typeof(t) for t in carry_tangents])
-    body_consts = [*primals[cond_nconsts:both], *drop_zeros(tangents[cond_nconsts:both])]
-    body, _ = jvp_step(body_jaxpr, const_has, carry_has, ())
-    outs = bind_loop(
-        loop, cond, primals[:cond_nconsts], body, body_consts, [*primals[both:], *carry_tangents], **options
+    loop, t = Loop.of(primals, params), Loop.of(tangents, params)
+    const_has, start_has = t.has_tangents()
+    carry_has = carry_fixed_point(start_has, lambda known: jvp_jaxpr(loop.body, (*const_has, *known))[1])
+    carry_tangents = present_arrays(t.carry, carry_has)
+    derived = loop._replace(
+        cond=with_ignored_inputs(loop.cond, [typeof(t) for t in carry_tangents]),
+        body=jvp_step(loop.body, const_has, carry_has, ())[0],
+        body_consts=[*loop.body_consts, *drop_zeros(t.body_consts)],
+        carry=[*loop.carry, *carry_tangents],
     )
-    return outs, carry_has
+    return derived.bind(primitive), carry_has
 
 
 def jvp_step(

@@ -23,8 +23,8 @@ from ..elementwise.arithmetic import add, mul
 from ..elementwise.families import literal, lowered_as
 from ..elementwise.logic import eq, select
 from ..reductions.reduce import Axes, argmax, argmin, fast_max, fast_min, reduce_min
-from ..structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
-from ..structure.gather import gather
+from ..structure.dimension_numbers import GatherDimensionNumbers
+from ..structure.gather import take
 from ..structure.iota import iota
 from ..structure.shape import broadcast_in_dim, pad, reshape
 from .unless_nan import unless_nan
@@ -100,16 +100,7 @@ def _take_groups(x: Any, group: Any, axis: int) -> Any:
     shape = typeof(x).shape
     others = tuple(i for i in range(len(shape)) if i not in (axis, axis + 1))
     numbers = GatherDimensionNumbers((axis,), (axis,), (axis,), others, tuple(range(len(others))))
-    return gather(
-        x,
-        reshape(group, new_sizes=(*typeof(group).shape, 1), dimensions=None),
-        dimension_numbers=numbers,
-        slice_sizes=tuple(shape[i] if i == axis + 1 else 1 for i in range(len(shape))),
-        unique_indices=True,
-        indices_are_sorted=False,
-        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
-        fill_value=None,
-    )
+    return take(x, group, numbers, [n if i == axis + 1 else 1 for i, n in enumerate(shape)], unique=True)
 
 
 FORMS = {argmax: [_form(argmax, True)], argmin: [_form(argmin, False)]}

@@ -157,7 +157,6 @@ def elementwise_batch(get_primitive: Callable[[], Primitive]) -> Callable[..., A
 
 
 Lower = str | Callable[..., Value]
-Derivative = Callable[..., Any] | None
 #: the derivative of piecewise constant functions
 ZERO: Any = "zero"
 #: the derivative of functions that are linear in their operand

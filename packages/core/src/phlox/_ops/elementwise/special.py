@@ -75,13 +75,8 @@ def _trigamma(x: Any, out: Any) -> Any:
 digamma = unary("digamma", _digamma_lower, accepts=FLOAT, derivative=_trigamma, costly=True, operation="chlo.digamma")
 
 
-def no_derivative(function: str, argument: str) -> Any:
-    """A tangent rule that raises: the function cannot be differentiated with respect to this argument."""
-
-    def refuse(t: Any, *operands: Any) -> NoReturn:
-        raise DerivativeError(f"{function} has no derivative with respect to {argument}")
-
-    return refuse
+def _refuse_order(*_: Any) -> NoReturn:
+    raise DerivativeError("polygamma has no derivative with respect to its order")
 
 
 def _polygamma(name: str, lower: Callable[..., Value]) -> Primitive:
@@ -91,10 +86,7 @@ def _polygamma(name: str, lower: Callable[..., Value]) -> Primitive:
         operation="chlo.polygamma",
         accepts=FLOAT,
         costly=True,
-        tangents=(
-            no_derivative("polygamma", "its order"),
-            lambda t, m, x, out: e.mul(t, primitive(e.add(m, literal(m, 1)), x)),
-        ),
+        tangents=(_refuse_order, lambda t, m, x, out: e.mul(t, primitive(e.add(m, literal(m, 1)), x))),
     )
     return primitive
 

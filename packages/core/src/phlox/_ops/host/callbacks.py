@@ -29,7 +29,7 @@ from ..._xla.array import logical
 from ..._xla.callbacks import call_directly, call_host, checked, on_host
 from ..._xla.host_values import as_array
 from ..._xla.text import Function, Value
-from ..control.scan import scan
+from ..control.scan import Scan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,16 +82,8 @@ def _each(
 
     jaxpr, _ = stage(step, [*map(typeof, consts), *(typeof(x).without_axis(0) for x in xs)], name=primitive.name)
     # A scan calls the function for the examples in their order, one at a time.
-    outs = scan.bind(
-        *consts,
-        *xs,
-        jaxpr=ClosedJaxpr(jaxpr),
-        length=axis.size,
-        num_consts=len(consts),
-        num_carry=0,
-        reverse=False,
-        unroll=max(1, axis.size) if unroll else 1,
-    )
+    options = {"length": axis.size, "reverse": False, "unroll": max(1, axis.size) if unroll else 1}
+    _, outs = Scan(ClosedJaxpr(jaxpr), consts, [], xs, options).bind()
     return outs, [0] * len(outs)
 
 
@@ -108,17 +100,10 @@ def _no_derivative(kind: str, mode: str) -> Callable[..., Any]:
     return refuse
 
 
-def _pure_eager(*args: Any, callback: Callback, result_avals: Sequence[ShapedArray], **_: Any) -> list[Any]:
+def _eager(*args: Any, callback: Callback, result_avals: Sequence[ShapedArray], **_: Any) -> list[Any]:
     what = f"the callback {callback}"
     outs = call_directly(callback, what, [*map(as_array, args)])
     return [as_array(x) for x in checked(outs, what, result_avals)]
-
-
-def _pure_lower(
-    f: Function, *args: Value, callback: Callback, result_avals: Sequence[ShapedArray], sharding: Any, **_: Any
-) -> list[Value]:
-    fun = on_host(callback, f"the callback {callback}", result_avals)
-    return call_host(f, args, fun, result_avals, effects=no_effects, sharding=sharding)
 
 
 def vectorized(
@@ -152,33 +137,46 @@ def vectorized(
     return primitive.bind(*operands, **{**how, "result_avals": wide}), [0] * len(wide)
 
 
-pure_callback = Primitive(
-    "pure_callback",
-    multiple_results=True,
-    types=lambda *avals, result_avals, **_: list(result_avals),
-    sharding=whole,
-    memory_in_types=True,
-    lower=_pure_lower,
-    eager=_pure_eager,
-    jvp=_no_derivative("Pure", "JVP"),
-    transpose=_no_derivative("Pure", "transpose"),
-    batch=lambda axis, args, dims, vmap_method, result_avals, **params: vectorized(
-        pure_callback, axis, args, dims, vmap_method, result_avals, params
-    ),
-    extend=_with_keys,
-    nan_checked=False,
-)
+def _with_results(
+    name: str, kind: str, batch: Callable[..., Any], effects: Callable[[Any], Effects] | None
+) -> Primitive:
+    """A callback whose results a program uses."""
+
+    def lower(
+        f: Function, *args: Value, callback: Callback, result_avals: Any, sharding: Any, **params: Any
+    ) -> list[Value]:
+        fun = on_host(callback, f"the callback {callback}", result_avals)
+        own = no_effects if effects is None else effects(params)
+        return call_host(f, args, fun, result_avals, effects=own, sharding=sharding)
+
+    return Primitive(
+        name,
+        multiple_results=True,
+        types=lambda *avals, result_avals, **_: list(result_avals),
+        sharding=whole,
+        memory_in_types=True,
+        lower=lower,
+        eager=_eager,
+        jvp=_no_derivative(kind, "JVP"),
+        transpose=_no_derivative(kind, "transpose"),
+        batch=batch,
+        extend=_with_keys,
+        effects=effects,
+        nan_checked=False,
+    )
+
+
+def _pure_batch(
+    axis: BatchAxis, args: Any, dims: Any, vmap_method: str | None, result_avals: Any, **params: Any
+) -> tuple[list[Any], list[Dim]]:
+    return vectorized(pure_callback, axis, args, dims, vmap_method, result_avals, params)
+
+
+pure_callback = _with_results("pure_callback", "Pure", _pure_batch, None)
 
 
 def _io_effects(params: dict[str, Any]) -> Effects:
     return frozenset([OrderedIOEffect() if params["ordered"] else IOEffect()])
-
-
-def _io_lower(
-    f: Function, *args: Value, callback: Callback, result_avals: Any, sharding: Any, ordered: bool
-) -> list[Value]:
-    fun = on_host(callback, f"the callback {callback}", result_avals)
-    return call_host(f, args, fun, result_avals, effects=_io_effects({"ordered": ordered}), sharding=sharding)
 
 
 def _io_batch(axis: BatchAxis, args: Any, dims: Any, ordered: bool, **params: Any) -> tuple[list[Any], list[Dim]]:
@@ -191,21 +189,7 @@ def _io_batch(axis: BatchAxis, args: Any, dims: Any, ordered: bool, **params: An
     return _each(io_callback, axis, args, dims, False, {**params, "ordered": False})
 
 
-io_callback = Primitive(
-    "io_callback",
-    multiple_results=True,
-    types=lambda *avals, result_avals, **_: list(result_avals),
-    sharding=whole,
-    memory_in_types=True,
-    lower=_io_lower,
-    eager=_pure_eager,
-    jvp=_no_derivative("IO", "JVP"),
-    transpose=_no_derivative("IO", "transpose"),
-    batch=_io_batch,
-    extend=_with_keys,
-    effects=_io_effects,
-    nan_checked=False,
-)
+io_callback = _with_results("io_callback", "IO", _io_batch, _io_effects)
 
 
 # --- callbacks without results --------------------------------------------------------------------------

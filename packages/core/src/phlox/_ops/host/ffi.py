@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, DerivativeError, OptionError
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
@@ -159,6 +160,7 @@ def _clean_bool(f: Function, x: Value) -> Value:
     return f.compare("NE", octets, f.number(0, octets.aval))
 
 
+@docs_from(build_ffi_lowering_function)
 def ffi_lowering(
     call_target_name: str,
     *,
@@ -171,18 +173,10 @@ def ffi_lowering(
     """The `lower` rule of a primitive that calls a foreign function; its parameters become attributes.
 
     Args:
-      call_target_name: the name that the function was registered under.
-      operand_layouts, result_layouts: the order of axes in memory, from the fastest to the slowest, of each argument
-        and result; None is row-major.
-      backend_config: attributes that the function gets with each call, as a dict (a string for the older interface).
-      skip_ffi_layout_processing: omit layouts.
       **lowering_args: as for `build_ffi_lowering_function`.
 
     Returns:
       A rule for `phlox.extend.Primitive`. It returns one value where there is one result, else a list.
-
-    Raises:
-      OptionError: other `lowering_args`, or a `backend_config` that is no dict in the typed interface.
 
     >>> from phlox.extend import Primitive
     >>> half = Primitive("documentation_half", types=lambda x: x, lower=ffi_lowering("half"))
@@ -270,10 +264,6 @@ def _deeper(layout: Ints) -> Ints:
     return (*[n + 1 for n in layout], 0)
 
 
-def _effects(params: dict[str, Any]) -> Effects:
-    return _WITH_EFFECT if params["has_side_effect"] else no_effects
-
-
 ffi_call = Primitive(
     "ffi_call",
     multiple_results=True,
@@ -283,6 +273,6 @@ ffi_call = Primitive(
     lower=_lower,
     jvp=_no_derivative,
     batch=_batch,
-    effects=_effects,
+    effects=lambda params: _WITH_EFFECT if params["has_side_effect"] else no_effects,
     nan_checked=False,
 )

@@ -150,12 +150,7 @@ def widened(f: Function, x: Value) -> Value:
 
 
 def _dot_lower(
-    f: Function,
-    lhs: Value,
-    rhs: Value,
-    dimension_numbers: DotDimensionNumbers,
-    precision: Any,
-    preferred_element_type: Any,
+    f: Function, lhs: Value, rhs: Value, dimension_numbers: DotDimensionNumbers, precision: Any, **_: Any
 ) -> Value:
     out, algorithm = f.out, ""
     lhs, rhs = (widened(f, x) for x in (lhs, rhs))
@@ -248,12 +243,7 @@ def _sums_over(
 
 
 def _whole_transpose(
-    ct: Any,
-    lhs: Any,
-    rhs: Any,
-    dimension_numbers: DotDimensionNumbers,
-    precision: Any,
-    preferred_element_type: Any,
+    ct: Any, lhs: Any, rhs: Any, dimension_numbers: DotDimensionNumbers, precision: Any, **_: Any
 ) -> list[Any]:
     """The cotangent of one factor: the contraction of `ct` with the other factor over that factor's free axes."""
     # In a linear program only one of the factors depends on linear arguments.

@@ -22,13 +22,13 @@ from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.sharding_types import with_reductions
 from ..._transform.spectra import Decomposition, Followed, Slope, Spectrum, Vectors
 from ..._xla.lapack import LETTERS
-from ..control.scan import scan
+from ..control.scan import Scan
 from ..elementwise.arithmetic import abs_, add, conj, div, mul, real, sqrt, stop_gradient, sub
 from ..elementwise.families import INEXACT, check_kind, literal, same_dtype
 from ..elementwise.logic import and_, eq, ge, le, not_, select
 from ..reductions.reduce import reduce_max, reduce_or, reduce_sum
-from ..structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
-from ..structure.gather import gather
+from ..structure.dimension_numbers import GatherDimensionNumbers
+from ..structure.gather import take
 from ..structure.iota import iota
 from ..structure.shape import broadcast_in_dim, broadcast_to, convert, reshape, transpose
 from ..structure.slicing import along, slice_
@@ -45,16 +45,13 @@ def linalg(
     *,
     ranks: Sequence[int],
     result: Result,
-    lower: Callable[..., Any],
     many: bool = False,
     kinds: Sequence[str] | None = None,
     narrow: bool = False,
-    jvp: Callable[..., Any] | None = None,
-    transpose: Callable[..., Any] | None = None,
     batch: Callable[..., Any] | None = None,
     sharding: Callable[..., Any] | None = None,
     pad: Callable[..., Any] | None = None,
-    decomposes: bool = False,
+    **rules: Any,
 ) -> Primitive:
     """A primitive on stacks of matrices (rank 2) and vectors (rank 1).
 
@@ -64,9 +61,9 @@ def linalg(
       kinds: kinds of dtypes for each operand; by default all operands have one inexact dtype.
       narrow: whether it takes floats that LAPACK has no routines for, such as float16.
       batch: the batching rule, if the mapped axis should not become one more batch axis.
-      decomposes: see `Primitive`.
       sharding: how results are split, if other axes than those of the stack may be.
       pad: the rule for padded axes, if other axes than those of the stack may be padded.
+      **rules: others of `Primitive`.
     """
 
     def types(*avals: ShapedArray, **params: Any) -> Any:
@@ -90,13 +87,10 @@ def linalg(
         multiple_results=many,
         types=types,
         sharding=sharding or over_stack(name, ranks),
-        lower=lower,
-        jvp=jvp,
-        transpose=transpose,
         batch=batch or batched,
         pad=pad or stack_pad(ranks),
-        decomposes=decomposes,
         nan_checked=True,
+        **rules,
     )
     return primitive
 
@@ -358,16 +352,7 @@ def take_rows(x: Any, order: Any) -> Any:
     shape = typeof(x).shape
     stack = tuple(range(len(shape) - 2))
     numbers = GatherDimensionNumbers((len(shape) - 1,), (len(shape) - 2,), (len(shape) - 2,), stack, stack)
-    return gather(
-        x,
-        reshape(order, new_sizes=(*typeof(order).shape, 1), dimensions=None),
-        dimension_numbers=numbers,
-        slice_sizes=(*(min_dim(n, 1) for n in shape[:-1]), shape[-1]),
-        unique_indices=True,
-        indices_are_sorted=False,
-        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
-        fill_value=None,
-    )
+    return take(x, order, numbers, (*(min_dim(n, 1) for n in shape[:-1]), shape[-1]), unique=True)
 
 
 def take_columns(x: Any, order: Any) -> Any:
@@ -395,13 +380,5 @@ def loop_over_rows(step: Callable[..., Sequence[Any]], carry: Sequence[Any], xs:
     length = typeof(xs[0]).shape[0]
     jaxpr, consts = stage(step, [*map(typeof, carry), *[typeof(x).without_axis(0) for x in xs]])
     assert not consts
-    return scan.bind(
-        *carry,
-        *xs,
-        jaxpr=ClosedJaxpr(jaxpr),
-        length=length,
-        num_consts=0,
-        num_carry=len(carry),
-        reverse=False,
-        unroll=1,
-    )
+    last, rows = Scan(ClosedJaxpr(jaxpr), [], carry, xs, {"length": length, "reverse": False, "unroll": 1}).bind()
+    return [*last, *rows]

@@ -6,6 +6,7 @@ with JAX's bit for bit; those of "rbg" and "unsafe_rbg" depend on the platform, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -104,9 +105,7 @@ def _rbg_fold_in(key: Any, data: Any) -> Any:
 
 def _unsafe_split(key: Any, shape: Shape) -> Any:
     """Uses the first of every ten blocks of random bits made from the key."""
-    count = 1
-    for n in shape:
-        count *= n
+    count = math.prod(shape)
     bits = _bits(key, 32, (10 * count, 4))
     return reshape(along(bits, 0, 0, 10 * count, 10), new_sizes=(*shape, 4), dimensions=None)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -101,26 +101,24 @@ def _rank(impl: Impl, words: Any) -> int:
     return typeof(words).ndim - len(impl.key_shape)
 
 
-def _batch_in_place(get_primitive: Callable[[], Primitive]) -> Callable[..., Any]:
-    """The batching rule of a primitive with one operand of keys: the mapped axis keeps its position."""
-    return batch_of_one(lambda x, dim, **params: (get_primitive().bind(x, **params), dim))
+def _of_keys(name: str, **rules: Any) -> Primitive:
+    """A primitive of one operand, of or into PRNG keys, with these `rules` in place of the shared ones."""
+    shared = {
+        "batch": batch_of_one(lambda x, dim, **params: (prim.bind(x, **params), dim)),
+        "pad": pad_elementwise,
+        "extend": _unchanged,
+        "keys": makes,
+        "nan_checked": False,
+    }
+    prim = Primitive(name, **{**shared, **rules})
+    return prim
 
 
-def _front(get_primitive: Callable[[], Primitive]) -> Callable[..., Any]:
-    """The batching rule of a primitive on words, whose last axes are those of one key: moves the mapped axis to 0."""
-    return batch_of_one(lambda x, dim, **params: (get_primitive().bind(move_axis(x, dim, 0), **params), 0))
-
-
-random_seed = Primitive(
+random_seed = _of_keys(
     "random_seed",
     types=lambda seeds, impl: shaped(seeds.shape, key_dtype(impl)),
     sharding=batches,
     lower=lowered_as(lambda seeds, impl: impl.each(impl.seed, [typeof(seeds).ndim], seeds)),
-    batch=_batch_in_place(lambda: random_seed),
-    pad=pad_elementwise,
-    extend=_unchanged,
-    keys=makes,
-    nan_checked=False,
 )
 
 
@@ -133,17 +131,14 @@ def _wrap_types(base: ShapedArray, impl: Impl) -> ShapedArray:
     return shaped(base.shape[: base.ndim - len(shape)], key_dtype(impl))
 
 
-random_wrap = Primitive(
+random_wrap = _of_keys(
     "random_wrap",
     types=_wrap_types,
     sharding=batches,
     # In memory an array of keys is the array of their words.
     lower=lambda f, base, impl: base,
-    batch=_front(lambda: random_wrap),
-    pad=pad_elementwise,
-    extend=_unchanged,
-    keys=makes,
-    nan_checked=False,
+    # The last axes of the words are those of one key, so the mapped axis goes in front.
+    batch=batch_of_one(lambda x, dim, **params: (random_wrap.bind(move_axis(x, dim, 0), **params), 0)),
 )
 
 
@@ -152,16 +147,12 @@ def _unwrap_types(keys: ShapedArray) -> ShapedArray:
     return keys.physical
 
 
-random_unwrap = Primitive(
+random_unwrap = _of_keys(
     "random_unwrap",
     types=_unwrap_types,
     sharding=batches,
     lower=lambda f, keys: keys,
-    batch=_batch_in_place(lambda: random_unwrap),
-    pad=pad_elementwise,
-    extend=_unchanged,
     keys=reads,
-    nan_checked=False,
 )
 
 
@@ -201,16 +192,14 @@ def _numbers_pad(padding: Padding, eqn: JaxprEqn, keys: Any) -> Any:
     return reshaped(padding, eqn, drawn, flat, old)
 
 
-random_split = Primitive(
+random_split = _of_keys(
     "random_split",
     types=_split_types,
     sharding=batches,
     lower=lowered_as(lambda keys, impl, shape: impl.each(lambda k: impl.split(k, shape), [_rank(impl, keys)], keys)),
-    batch=_batch_in_place(lambda: random_split),
     pad=_numbers_pad,
     extend=with_impl,
     keys=replaces,
-    nan_checked=False,
 )
 
 
@@ -219,15 +208,10 @@ def _clone_types(keys: ShapedArray) -> ShapedArray:
     return keys
 
 
-random_clone = Primitive(
+random_clone = _of_keys(
     "random_clone",
     types=_clone_types,
     lower=lambda f, keys: keys,
-    batch=_batch_in_place(lambda: random_clone),
-    pad=pad_elementwise,
-    extend=_unchanged,
-    keys=makes,
-    nan_checked=False,
 )
 
 
@@ -257,7 +241,7 @@ def _bits_types(keys: ShapedArray, bit_width: int, shape: tuple[int, ...]) -> Sh
     return shaped((*keys.shape, *shape), np.dtype(f"uint{bit_width}"))
 
 
-random_bits = Primitive(
+random_bits = _of_keys(
     "random_bits",
     types=_bits_types,
     sharding=batches,
@@ -266,8 +250,7 @@ random_bits = Primitive(
             lambda k: impl.random_bits(k, bit_width, shape), [_rank(impl, keys)], keys
         )
     ),
-    batch=_batch_in_place(lambda: random_bits),
     pad=_numbers_pad,
     extend=with_impl,
-    nan_checked=False,
+    keys=None,
 )

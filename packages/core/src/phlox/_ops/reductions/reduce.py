@@ -15,7 +15,7 @@ from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, shaped
 from ..._ir.bounds import bounds
 from ..._ir.dtypes import highest, lowest
-from ..._ir.primitive import Primitive, Series, Unfused
+from ..._ir.primitive import Primitive
 from ..._ir.printing import shown_with
 from ..._ir.sharding_types import Entries, entries_of
 from ..._trace.trace import typeof
@@ -84,19 +84,15 @@ def reducer(
     accepts: str,
     check: Callable[[ShapedArray, Axes], None] | None = None,
     jvp: Callable[..., Any] | None = None,
-    transpose: Callable[..., Any] | None = None,
-    spectral: Callable[..., Any] | None = None,
     lower: Callable[[Function, Value, Axes], Value] | None = None,
     nan_checked: bool = False,
-    series: Series | None = None,
-    unfused: Unfused | None = None,
-    show: Callable[..., Any] | None = None,
+    **rules: Any,
 ) -> Primitive:
     """A reduction by `op` with the initial value ``start(dtype)``.
 
     `jvp(reduce, t, x, axes)` returns the result and its tangent; `reduce` is the primitive. `check(aval, axes)` may
     raise for operands that `accepts` allows. It depends on config flags, so results of `types` are then not cached.
-    `lower(f, x, axes)` writes it in another way than as one operation.
+    `lower(f, x, axes)` writes it in another way than as one operation. `rules` are others of `Primitive`.
     """
 
     def types(x: ShapedArray, axes: Axes) -> ShapedArray:
@@ -126,14 +122,10 @@ def reducer(
         sharding=_reduce_sharding,
         lower=lower or reduced,
         jvp=None if jvp is None else differentiate,
-        transpose=transpose,
-        spectral=spectral,
         batch=batch_of_one(batch),
         pad=fills(start),
-        show=show,
         nan_checked=nan_checked,
-        series=series,
-        unfused=unfused,
+        **rules,
     )
     return primitive
 

@@ -29,10 +29,10 @@ from ..elementwise.arithmetic import add, div, max_, min_, mul, rem
 from ..elementwise.families import INEXACT, NUMBER, check_kind, literal, lowered_as
 from ..elementwise.logic import eq, or_, select_n
 from ..elementwise.logs import logaddexp
-from ..structure.dimension_numbers import GatherDimensionNumbers, GatherScatterMode
-from ..structure.gather import gather
+from ..structure.dimension_numbers import GatherScatterMode
+from ..structure.gather import take_along_axis
 from ..structure.iota import iota
-from ..structure.shape import broadcast_in_dim, concatenate, pad, reshape, rev
+from ..structure.shape import broadcast_in_dim, concatenate, pad, rev
 from ..structure.slicing import along
 from .reduce import Combine, larger, smaller
 
@@ -93,18 +93,7 @@ def _numbers(count: Any) -> Any:
 
 def _elements(x: Any, axis: int, positions: Any) -> Any:
     """The elements of `x` at these positions along `axis`; positions behind the end stand for the last one."""
-    shape, count = typeof(x).shape, typeof(positions).shape[0]
-    others = tuple(i for i in range(len(shape)) if i != axis)
-    return gather(
-        x,
-        reshape(positions, new_sizes=(count, 1), dimensions=None),
-        dimension_numbers=GatherDimensionNumbers(others, (axis,), (axis,)),
-        slice_sizes=tuple(1 if i == axis else n for i, n in enumerate(shape)),
-        unique_indices=False,
-        indices_are_sorted=True,
-        mode=GatherScatterMode.CLIP,
-        fill_value=None,
-    )
+    return take_along_axis(x, positions, axis, GatherScatterMode.CLIP, is_sorted=True)
 
 
 def _interleave(even: Any, odd: Any, axis: int) -> Any:

@@ -75,14 +75,12 @@ def _reduction(
     op: Combine,
     over_batch: Callable[..., Any],
     *,
-    jvp: Callable[..., Any],
-    transpose: Callable[..., Any] | None = None,
     is_sum: bool = False,
-    vma: Callable[..., Any] | None = None,
+    **rules: Any,
 ) -> Primitive:
     """psum, pmax or pmin: any number of operands, each reduced elementwise over mapped axes.
 
-    `vma` is the rule of that name.
+    `rules` are others of `Primitive`.
     """
 
     def lower(f: Function, *xs: Value, axes: Axes, axis_index_groups: Groups) -> list[Value]:
@@ -117,15 +115,13 @@ def _reduction(
         multiple_results=True,
         types=lambda *avals, axes, axis_index_groups: list(avals),
         sharding=each,
-        vma=vma,
         lower=lower,
-        jvp=jvp,
-        transpose=transpose,
         batch=batch,
         axes=lambda params: params["axes"],
         eager=lambda *args, axes, axis_index_groups: raise_unbound(axes),
         nan_checked=is_sum,
         series="linear" if is_sum else None,
+        **rules,
     )
     return primitive
 
@@ -166,10 +162,6 @@ def _check_alike(xs: Sequence[Any], axes: Axes, tracked: Axes) -> None:
             )
 
 
-def _pvary_transpose(ct: Any, x: Any, axes: Axes) -> list[Any]:
-    return psum_invariant.bind(varying_over(ct, axes), axes=axes, axis_index_groups=None)
-
-
 #: declares a value as varying along axes of a `shard_map`; it computes nothing
 pvary = Primitive(
     "pvary",
@@ -178,7 +170,7 @@ pvary = Primitive(
     sharding=sharding_in_types,
     lower=lambda f, x, axes: x,
     jvp=linear_jvp(lambda: pvary),
-    transpose=_pvary_transpose,
+    transpose=lambda ct, x, axes: psum_invariant.bind(varying_over(ct, axes), axes=axes, axis_index_groups=None),
     batch=lambda axis, args, dims, axes: (pvary.bind(*args, axes=axes), dims[0]),
     extend=lambda params, trailing, *avals: params,
     eager=lambda x, axes: x,
@@ -309,10 +301,6 @@ def _index_with_auto_axes(f: Function, axis_name: Any) -> Value:
     return Value(name, index.aval)
 
 
-def _index_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], axis_name: Any) -> tuple[Any, Dim]:
-    return iota(dtype=dtypes.int32, shape=(axis.size,), dimension=0), 0
-
-
 def _index_types(axis_name: Any) -> ShapedArray:
     plain = shaped((), dtypes.int32)
     return plain.varying(frozenset([axis_name])) if axis_name in tracked_axes() else plain
@@ -322,7 +310,7 @@ axis_index = Primitive(
     "axis_index",
     types=_index_types,
     lower=_index_lower,
-    batch=_index_batch,
+    batch=lambda axis, args, dims, axis_name: (iota(dtype=dtypes.int32, shape=(axis.size,), dimension=0), 0),
     axes=lambda params: (params["axis_name"],),
     eager=lambda axis_name: raise_unbound((axis_name,)),
     nan_checked=False,

@@ -24,7 +24,7 @@ from ..._xla.text import Function, Value
 from ..elementwise.arithmetic import mul
 from ..elementwise.families import NUMBER, check_kind, literal
 from ..reductions.reduce import combined, reduce_sum
-from ..structure.shape import concatenate, reshape
+from ..structure.shape import concatenate, merge_axes, reshape, split_axis
 from ..structure.slicing import along, dynamic_slice
 from .collectives import (
     CHANNEL,
@@ -44,22 +44,19 @@ Params = dict[str, Any]
 def _exchange(
     name: str,
     *,
-    types: Callable[..., ShapedArray],
-    lower: Callable[..., Value],
     transpose: Callable[..., Any],
     over_batch: Callable[..., tuple[Any, Dim]],
     other_axis_batch: Callable[..., tuple[Any, Dim]],
     by_single_axes: Callable[..., Any] | None = None,
     moves: bool = True,
-    sharding: Callable[..., Any] | None = None,
-    vma: Callable[..., Any] | None = None,
+    **rules: Any,
 ) -> Primitive:
     """A linear collective of one operand.
 
     `over_batch(axis, x, dim, **params)` is the batching rule if vmap maps the axis of the collective, and
     `other_axis_batch(x, dim, **params)` if vmap maps another axis. `by_single_axes(x, lengths, **params)`, with the
     length of each axis by name, does the work of a collective over several axes by collectives over one axis each.
-    `moves` is true if elements are only moved, not combined.
+    `moves` is true if elements are only moved, not combined. `rules` are others of `Primitive`.
     """
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
@@ -88,10 +85,6 @@ def _exchange(
 
     primitive = Primitive(
         name,
-        types=types,
-        sharding=sharding,
-        vma=vma,
-        lower=lower,
         jvp=jvp,
         transpose=lambda ct, x, **params: [transpose(ct, **params)],
         batch=batch,
@@ -100,6 +93,7 @@ def _exchange(
         eager=lambda x, axis_name, **params: raise_unbound(axis_name),
         nan_checked=not moves,
         series="linear",
+        **rules,
     )
     return primitive
 
@@ -109,15 +103,7 @@ def _split(x: Any, axis: int, count: int) -> Any:
     shape = typeof(x).shape
     if shape[axis] % count:
         raise ShapeError(f"axis {axis} of {typeof(x).short} cannot be split evenly into {count} parts", axis=axis)
-    parts = (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :])
-    return reshape(x, new_sizes=parts, dimensions=None)
-
-
-def _fold(x: Any, axis: int) -> Any:
-    """`x` with an axis and the next one merged."""
-    shape = typeof(x).shape
-    folded = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
-    return reshape(x, new_sizes=folded, dimensions=None)
+    return split_axis(x, axis, count)
 
 
 def _split_into(x: Any, axis: int, lengths: Sequence[int]) -> Any:
@@ -138,13 +124,7 @@ def _all_gather_types(
 
 
 def _all_gather_lower(
-    f: Function,
-    x: Value,
-    all_gather_dimension: int,
-    axis_name: Axes,
-    axis_index_groups: Groups,
-    axis_size: int,
-    tiled: bool,
+    f: Function, x: Value, all_gather_dimension: int, axis_name: Axes, axis_index_groups: Groups, tiled: bool, **_: Any
 ) -> Value:
     at, shape = all_gather_dimension, x.aval.shape
     if not tiled:
@@ -154,11 +134,11 @@ def _all_gather_lower(
 
 
 def _all_gather_over_batch(
-    axis: BatchAxis, x: Any, dim: Dim, all_gather_dimension: int, axis_index_groups: Groups, axis_size: int, tiled: bool
+    axis: BatchAxis, x: Any, dim: Dim, all_gather_dimension: int, tiled: bool, **_: Any
 ) -> tuple[Any, Dim]:
     at = all_gather_dimension
     whole = insert_axis(x, axis.size, at) if dim is None else move_axis(x, dim, at)
-    return (_fold(whole, at) if tiled else whole), None
+    return (merge_axes(whole, at) if tiled else whole), None
 
 
 def _all_gather_other_axis_batch(
@@ -203,9 +183,7 @@ all_gather = _exchange(
 )
 
 
-def _own_part(
-    ct: Any, all_gather_dimension: int, axis_name: Axes, axis_index_groups: Groups, axis_size: int, tiled: bool
-) -> Any:
+def _own_part(ct: Any, all_gather_dimension: int, axis_name: Axes, axis_size: int, tiled: bool, **_: Any) -> Any:
     """The part of a gathered array that this device has contributed."""
     index = zeros(shaped((), dtypes.int32))
     for name in axis_name:  # the index along the first name varies slowest
@@ -272,7 +250,7 @@ def _reduce_scatter_lower(
 
 
 def _reduce_scatter_over_batch(
-    axis: BatchAxis, x: Any, dim: Dim, scatter_dimension: int, axis_index_groups: Groups, axis_size: int, tiled: bool
+    axis: BatchAxis, x: Any, dim: Dim, scatter_dimension: int, tiled: bool, **_: Any
 ) -> tuple[Any, Dim]:
     # The operand is not mapped: each example adds the same array.
     total = mul(x, literal(x, axis.size)) if dim is None else reduce_sum(x, axes=(dim,))
@@ -357,12 +335,12 @@ def _all_to_all_lower(
 
 
 def _all_to_all_over_batch(
-    axis: BatchAxis, x: Any, dim: Dim, split_axis: int, concat_axis: int, axis_index_groups: Groups, axis_size: int
+    axis: BatchAxis, x: Any, dim: Dim, split_axis: int, concat_axis: int, **_: Any
 ) -> tuple[Any, Dim]:
     # The operand is [sender, ..., receiver, part, ...]; the receivers become the batch axis.
     whole = insert_axis(x, axis.size, 0) if dim is None else move_axis(x, dim, 0)
     parts = move_axis(_split(whole, split_axis + 1, axis.size), split_axis + 1, 0)
-    return _fold(move_axis(parts, 1, concat_axis + 1), concat_axis + 1), 0
+    return merge_axes(move_axis(parts, 1, concat_axis + 1), concat_axis + 1), 0
 
 
 def _all_to_all_other_axis_batch(x: Any, dim: Dim, split_axis: int, concat_axis: int, **params: Any) -> tuple[Any, Dim]:
@@ -386,7 +364,7 @@ def _all_to_all_by_single_axes(
         source, to = (split_axis, concat_axis + count - 1) if concat_is_after else (split_axis + i, concat_axis + i)
         x = move_axis(x, source, to)
     for _ in lengths:
-        x = _fold(x, concat_axis)
+        x = merge_axes(x, concat_axis)
     return x
 
 

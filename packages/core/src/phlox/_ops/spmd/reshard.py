@@ -15,7 +15,7 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.key_uses import passes
 from ..._ir.memory_spaces import kind_of, space_of
 from ..._ir.primitive import Primitive, sharding_in_types
-from ..._ir.sharding_types import Reductions, check_divisible, entries_of, reductions_of, spec_over
+from ..._ir.sharding_types import Reductions, check_divisible, entries_of, entry_of, reductions_of, spec_over
 from ..._trace.trace import Tracer
 from ..._transform.array_operations import linear_jvp
 from ..._transform.batch import BatchAxis, BatchTracer, Dim
@@ -29,7 +29,7 @@ from ..._xla.manual_computation import manual_computation
 from ..._xla.mesh import AbstractMesh, AxisType, Mesh, current_mesh
 from ..._xla.module_text import spec_text
 from ..._xla.moves import move
-from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, reductions_in
+from ..._xla.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of, entries_for, reductions_in
 from ..._xla.placement import aval_of, placement_for
 from ..._xla.platforms import platform_of
 from ..._xla.sharding import (
@@ -50,8 +50,7 @@ def insert_entry(spec: PartitionSpec, dim: Dim, names: tuple[Any, ...] = ()) -> 
     if dim is None or (dim >= len(spec) and not names):
         return spec
     before = (*spec[:dim], *(None for _ in range(dim - len(spec))))
-    entry = names[0] if len(names) == 1 else names or None
-    return spec.update((*before, entry, *spec[dim:]))
+    return spec.update((*before, entry_of(names), *spec[dim:]))
 
 
 def _reshard_lower(f: Function, x: Value, mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> Value:
@@ -69,16 +68,12 @@ def _reshard_lower(f: Function, x: Value, mesh: Mesh | AbstractMesh, spec: Parti
         return f.constrain(x, sharding(spec))
     # Shardy would take the whole array on each device for its partial result.
     own = _own_parts(f.ins[0], spec, new)
-    entries = [axes or entry for axes, entry in zip(own, _entries(spec, x.aval.ndim), strict=True)]
+    entries = [axes or entry for axes, entry in zip(own, entries_for(spec, x.aval.ndim), strict=True)]
     before = sharding(PartitionSpec(*entries, unreduced=old, reduced=spec.reduced))
     x = f.constrain(x, before)
     # Maxima and minima are those of equal values, which all devices keep.
     first = [axis for axis in new if not any(axis in axes for axes in own)] if reductions_in(spec).kind == "sum" else []
     return _partial_results(f, x, mesh, tuple(spec.unreduced), tuple(first), own, [before, sharding(spec)])
-
-
-def _entries(spec: PartitionSpec, ndim: int) -> list[Any]:
-    return [*spec.partitions, *[None] * (ndim - len(spec.partitions))]
 
 
 def _own_parts(aval: ShapedArray, spec: PartitionSpec, new: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -89,7 +84,7 @@ def _own_parts(aval: ShapedArray, spec: PartitionSpec, new: tuple[Any, ...]) -> 
     """
     if reductions_in(spec).kind != "sum":
         return [()] * aval.ndim
-    pairs = zip(entries_of(aval), _entries(spec, aval.ndim), strict=True)
+    pairs = zip(entries_of(aval), entries_for(spec, aval.ndim), strict=True)
     return [split if entry is None and set(split) <= set(new) else () for split, entry in pairs]
 
 
@@ -167,7 +162,7 @@ def _reshard_batch(
     dim = dims[0]
     if dim is not None and not axis.split and mesh.auto_axes:
         # A constraint on an example leaves the mapped axis to the compiler. None would gather the examples.
-        entries = [*spec, *[None] * (dim - len(spec))]
+        entries = entries_for(spec, dim)
         spec = spec.update((*entries[:dim], UNCONSTRAINED, *entries[dim:]))
     else:
         spec = insert_entry(spec, dim, axis.split)

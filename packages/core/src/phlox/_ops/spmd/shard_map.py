@@ -510,11 +510,6 @@ def _shard_map_checked(
     return results
 
 
-def _shard_map_show(eqn: Any, printer: Any) -> dict[str, Any]:
-    params = eqn.params
-    return {name: params[name] for name in ("check_vma", "in_specs", "jaxpr", "manual", "mesh", "out_specs")}
-
-
 def _shard_map_keys(eqn: Any, uses_of: Any) -> KeyUses:
     """A key whose part a device consumes is consumed as a whole."""
     uses: KeyUses = uses_of(eqn.params["jaxpr"])
@@ -548,6 +543,5 @@ shard_map = ProgramPrimitive(
     expose=_shard_map_expose,
     axes=lambda params: axes_inside(params) - set(params["manual"]),
     keys=_shard_map_keys,
-    show=_shard_map_show,
     checked=_shard_map_checked,
 )

@@ -377,3 +377,35 @@ gather = Primitive(
     nan_checked=False,
     series="linear",
 )
+
+
+def take(
+    x: Any,
+    positions: Any,
+    numbers: GatherDimensionNumbers,
+    sizes: Sequence[Any],
+    mode: GatherScatterMode = GatherScatterMode.PROMISE_IN_BOUNDS,
+    *,
+    unique: bool = False,
+    is_sorted: bool = False,
+) -> Any:
+    """The slices of `x` of these sizes at positions along the one axis that `numbers` has start indices for."""
+    vectors = primitive("reshape").bind(positions, new_sizes=(*typeof(positions).shape, 1), dimensions=None)
+    return gather(
+        x,
+        vectors,
+        dimension_numbers=numbers,
+        slice_sizes=tuple(sizes),
+        unique_indices=unique,
+        indices_are_sorted=is_sorted,
+        mode=mode,
+        fill_value=None,
+    )
+
+
+def take_along_axis(x: Any, positions: Any, axis: int, mode: GatherScatterMode, *, is_sorted: bool = False) -> Any:
+    """``numpy.take(x, positions, axis)``, for a vector of positions, or for positions of any shape in a vector `x`."""
+    shape = typeof(x).shape
+    others = tuple(i for i in range(len(shape)) if i != axis)
+    numbers = GatherDimensionNumbers(others, (axis,), (axis,))
+    return take(x, positions, numbers, [1 if i == axis else n for i, n in enumerate(shape)], mode, is_sorted=is_sorted)

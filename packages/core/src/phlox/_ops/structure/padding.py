@@ -84,20 +84,10 @@ def _positions(padding: Padding, old: ShapedArray, new: ShapedArray) -> Any:
 
 def elements(flat: Any, positions: Any) -> Any:
     """The elements of the vector `flat` at these positions, which are cut off at its ends."""
-    from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+    from .dimension_numbers import GatherScatterMode
+    from .gather import take_along_axis
 
-    shape = typeof(positions).shape
-    return bind(
-        "gather",
-        flat,
-        bind("reshape", positions, new_sizes=(*shape, 1), dimensions=None),
-        dimension_numbers=GatherDimensionNumbers((), (0,), (0,)),
-        slice_sizes=(1,),
-        unique_indices=False,
-        indices_are_sorted=False,
-        mode=GatherScatterMode.CLIP,
-        fill_value=None,
-    )
+    return take_along_axis(flat, positions, 0, GatherScatterMode.CLIP)
 
 
 # --- slices ---------------------------------------------------------------------------------------------
@@ -139,21 +129,10 @@ def _padded_slice(padding: Padding, x: Any, starts: Sequence[Any], strides: Sequ
 
 def _strided(padding: Padding, x: Any, axis: int, start: Any, step: Any, count: int) -> Any:
     """`count` elements of a padded array along `axis`, `step` apart: some are read behind the true length."""
-    from .dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+    from .dimension_numbers import GatherScatterMode
+    from .gather import take_along_axis
 
-    shape = typeof(x).shape
-    others = tuple(i for i in range(len(shape)) if i != axis)
-    return bind(
-        "gather",
-        x,
-        bind("reshape", _arithmetic(padding, start, step, count), new_sizes=(count, 1), dimensions=None),
-        dimension_numbers=GatherDimensionNumbers(others, (axis,), (axis,)),
-        slice_sizes=tuple(1 if i == axis else n for i, n in enumerate(shape)),
-        unique_indices=False,
-        indices_are_sorted=False,
-        mode=GatherScatterMode.CLIP,
-        fill_value=None,
-    )
+    return take_along_axis(x, _arithmetic(padding, start, step, count), axis, GatherScatterMode.CLIP)
 
 
 def _arithmetic(padding: Padding, start: Any, step: Any, count: int) -> Any:

@@ -232,6 +232,30 @@ def read_back(x: Any, indices: Any, operand: ShapedArray, updates: ShapedArray, 
     )
 
 
+def _scatter(
+    name: str,
+    *,
+    kind: type[Primitive] = Primitive,
+    types: Callable[..., ShapedArray] = _combination_types,
+    neutral: Callable[[Any], Any] | None = None,
+    **rules: Any,
+) -> Primitive:
+    """A scatter. `neutral` returns the number of a dtype with which updates change nothing; None if there is none."""
+    prim = kind(
+        name,
+        types=types,
+        sharding=_scatter_sharding,
+        memory_in_types=True,
+        lower=_scatter_lower(name),
+        batch=_scatter_batch(lambda: prim),
+        pad=scatter_pad(name, neutral),
+        checked=_scatter_checked,
+        nan_checked=True,
+        **rules,
+    )
+    return prim
+
+
 def _linear_transpose(ct: Any, operand: Any, indices: Any, updates: Any, keep_operand: bool, params: Any) -> list[Any]:
     operand_aval, updates_aval = (x.aval if is_linear(x) else typeof(x) for x in (operand, updates))
     ct_operand = ct_updates = None
@@ -243,21 +267,14 @@ def _linear_transpose(ct: Any, operand: Any, indices: Any, updates: Any, keep_op
     return [ct_operand, None, ct_updates]
 
 
-scatter_add = Primitive(
+scatter_add = _scatter(
     "scatter-add",
     remembers=True,
-    types=_combination_types,
-    sharding=_scatter_sharding,
-    memory_in_types=True,
-    lower=_scatter_lower("scatter-add"),
     jvp=linear_jvp(lambda: scatter_add, slice(None, None, 2)),
     transpose=lambda ct, operand, indices, updates, **params: _linear_transpose(
         ct, operand, indices, updates, True, params
     ),
-    batch=_scatter_batch(lambda: scatter_add),
-    pad=scatter_pad("scatter-add", lambda dtype: 0),
-    checked=_scatter_checked,
-    nan_checked=True,
+    neutral=lambda dtype: 0,
     series="linear",
 )
 
@@ -286,22 +303,15 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
     return out, scatter_add(t_unwritten, indices, t_winners, **params)
 
 
-scatter = Primitive(
+scatter = _scatter(
     "scatter",
     types=_scatter_types,
-    sharding=_scatter_sharding,
-    memory_in_types=True,
-    lower=_scatter_lower("scatter"),
     jvp=_set_jvp,
     transpose=lambda ct, operand, indices, updates, **params: _linear_transpose(
         ct, operand, indices, updates, False, params
     ),
-    batch=_scatter_batch(lambda: scatter),
-    pad=scatter_pad("scatter", None),
     extend=_scatter_extend,
     keys=lambda eqn, uses_of: KeyUses(((2, True),), passed=((0, 0),)),
-    checked=_scatter_checked,
-    nan_checked=True,
     series="linear",
 )
 
@@ -364,18 +374,11 @@ def _mul_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
     return out, total
 
 
-scatter_mul = Primitive(
+scatter_mul = _scatter(
     "scatter-mul",
-    types=_combination_types,
-    sharding=_scatter_sharding,
-    memory_in_types=True,
-    lower=_scatter_lower("scatter-mul"),
     jvp=_mul_jvp,
     transpose=in_auto(lambda ct, operand, *others, **params: [scatter_mul(ct, *others, **params), None, None]),
-    batch=_scatter_batch(lambda: scatter_mul),
-    pad=scatter_pad("scatter-mul", lambda dtype: 1),
-    checked=_scatter_checked,
-    nan_checked=True,
+    neutral=lambda dtype: 1,
 )
 
 
@@ -397,42 +400,22 @@ def _extremum_jvp(get_primitive: Callable[[], Primitive]) -> Any:
     return jvp
 
 
-scatter_min = Primitive(
+scatter_min = _scatter(
     "scatter-min",
-    types=_combination_types,
-    sharding=_scatter_sharding,
-    memory_in_types=True,
-    lower=_scatter_lower("scatter-min"),
     jvp=_extremum_jvp(lambda: scatter_min),
-    batch=_scatter_batch(lambda: scatter_min),
-    pad=scatter_pad("scatter-min", highest),
-    checked=_scatter_checked,
-    nan_checked=True,
+    neutral=highest,
 )
-scatter_max = Primitive(
+scatter_max = _scatter(
     "scatter-max",
-    types=_combination_types,
-    sharding=_scatter_sharding,
-    memory_in_types=True,
-    lower=_scatter_lower("scatter-max"),
     jvp=_extremum_jvp(lambda: scatter_max),
-    batch=_scatter_batch(lambda: scatter_max),
-    pad=scatter_pad("scatter-max", lowest),
-    checked=_scatter_checked,
-    nan_checked=True,
+    neutral=lowest,
 )
 
 #: applies `func`, the jaxpr of a function of one element, to elements of the operand; only the updates' shape matters
-scatter_apply = ProgramPrimitive(
+scatter_apply = _scatter(
     "scatter-apply",
+    kind=ProgramPrimitive,
     multiple_results=False,
     types=_scatter_types,
-    sharding=_scatter_sharding,
-    memory_in_types=True,
     vma=None,
-    lower=_scatter_lower("scatter-apply"),
-    batch=_scatter_batch(lambda: scatter_apply),
-    pad=scatter_pad("scatter-apply", None),
-    checked=_scatter_checked,
-    nan_checked=True,
 )

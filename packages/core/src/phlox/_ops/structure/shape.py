@@ -18,7 +18,7 @@ from ..._ir.avals import ShapedArray, shaped
 from ..._ir.dimensions import is_symbolic, max_dim
 from ..._ir.jaxpr import Literal
 from ..._ir.key_uses import passes, replaces
-from ..._ir.primitive import Primitive, Unfused, primitive
+from ..._ir.primitive import Primitive, primitive
 from ..._ir.printing import shown_with
 from ..._ir.sharding_types import entries_of, resized
 from ..._trace.staging import JaxprTracer
@@ -42,44 +42,30 @@ Params = dict[str, Any]
 def structural(
     name: str,
     *,
-    types: Callable[..., ShapedArray],
-    lower: Callable[..., Value],
     transpose: Callable[..., Any],
     batch: Callable[..., Any],
     pad: Callable[..., Any] = pad_elementwise,
-    sharding: Callable[..., Any] | None = None,
     axis_map_of: Callable[..., dict[int, int]] | None = None,
-    extend: Callable[..., Params] | None = None,
-    show: Callable[..., Params] | None = None,
-    eager: Callable[..., Any] | None = None,
     keys: Callable[..., Any] = passes,
     nan_checked: bool = False,
-    unfused: Unfused | None = None,
-    memory_in_types: bool = False,
+    **rules: Any,
 ) -> Primitive:
     """A primitive that is linear in its operand. `transpose(ct, aval, **params)` returns the operand's cotangent, and
-    `axis_map_of(aval, **params)` maps axes of the operand to axes of the result."""
+    `axis_map_of(aval, **params)` maps axes of the operand to axes of the result. `rules` are others of `Primitive`."""
 
     prim = Primitive(
         name,
-        types=types,
         remembers=True,
-        lower=lower,
         jvp=linear_jvp(lambda: prim),
         spectral=None if axis_map_of is None else spectra.moved(lambda: prim, axis_map_of),
         transpose=lambda ct, x, **params: [transpose(ct, x.aval, **params)],
         batch=batch_of_one(batch),
         pad=pad,
-        sharding=sharding,
-        extend=extend,
-        show=show,
-        eager=eager,
         keys=keys,
         nan_checked=nan_checked,
         light=True,
         series="linear",
-        unfused=unfused,
-        memory_in_types=memory_in_types,
+        **rules,
     )
     return prim
 
@@ -192,15 +178,11 @@ def _bitcast_types(x: ShapedArray, new_dtype: Any) -> ShapedArray:
     return shaped(x.shape[:-1], new_dtype)
 
 
-def _bitcast_lower(f: Function, x: Value, new_dtype: Any) -> Value:
-    return x if x.aval.dtype == new_dtype else f.unlike("stablehlo.bitcast_convert", x, f.out)
-
-
 bitcast_convert_type = Primitive(
     "bitcast_convert_type",
     types=_bitcast_types,
     sharding=shape_sharding.bitcast_sharding,
-    lower=_bitcast_lower,
+    lower=lambda f, x, new_dtype: x if x.aval.dtype == new_dtype else f.unlike("stablehlo.bitcast_convert", x, f.out),
     jvp=lambda primals, tangents, **params: (
         out := bitcast_convert_type(*primals, **params),
         Zero(typeof(out).tangent()),
@@ -241,6 +223,20 @@ reshape = structural(
     show=shown_with(sharding=None),
     unfused="layout",
 )
+
+
+def split_axis(x: Any, axis: int, count: int) -> Any:
+    """`x` with an axis split in two: one of length `count`, followed by one along each part."""
+    shape = typeof(x).shape
+    sizes = (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :])
+    return reshape(x, new_sizes=sizes, dimensions=None)
+
+
+def merge_axes(x: Any, axis: int) -> Any:
+    """`x` with an axis and the next one merged."""
+    shape = typeof(x).shape
+    sizes = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+    return reshape(x, new_sizes=sizes, dimensions=None)
 
 
 def _transpose_types(x: ShapedArray, permutation: tuple[int, ...]) -> ShapedArray:
@@ -374,17 +370,13 @@ def _squeeze_types(x: ShapedArray, dimensions: tuple[int, ...]) -> ShapedArray:
     return shaped(tuple(n for i, n in enumerate(x.shape) if i not in dimensions), x.dtype, x.weak_type)
 
 
-def _squeeze_batch(x: Any, dim: int, dimensions: tuple[int, ...]) -> tuple[Any, Dim]:
-    return squeeze(move_axis(x, dim, 0), dimensions=tuple(i + 1 for i in dimensions)), 0
-
-
 squeeze = structural(
     "squeeze",
     types=_squeeze_types,
     sharding=lambda out, x, dimensions: tuple(e for i, e in enumerate(entries_of(x)) if i not in dimensions),
     lower=lambda f, x, dimensions: f.unlike("stablehlo.reshape", x, f.out),
     transpose=lambda ct, aval, dimensions: reshape(ct, new_sizes=aval.shape, dimensions=None),
-    batch=_squeeze_batch,
+    batch=lambda x, dim, dimensions: (squeeze(move_axis(x, dim, 0), dimensions=tuple(i + 1 for i in dimensions)), 0),
     extend=lambda params, trailing, x: params,
     unfused="layout",
 )
@@ -396,16 +388,12 @@ def _rev_types(x: ShapedArray, dimensions: tuple[int, ...]) -> ShapedArray:
     return x
 
 
-def _rev_batch(x: Any, dim: int, dimensions: tuple[int, ...]) -> tuple[Any, Dim]:
-    return rev(move_axis(x, dim, 0), dimensions=tuple(i + 1 for i in dimensions)), 0
-
-
 rev = structural(
     "rev",
     types=_rev_types,
     lower=lambda f, x, dimensions: f.op("stablehlo.reverse", [x], f.out, f"dimensions = {i64_array(dimensions)}"),
     transpose=lambda ct, aval, dimensions: rev(ct, dimensions=dimensions),
-    batch=_rev_batch,
+    batch=lambda x, dim, dimensions: (rev(move_axis(x, dim, 0), dimensions=tuple(i + 1 for i in dimensions)), 0),
     pad=padding.rev_pad,
     extend=lambda params, trailing, x: params,
     unfused="operation",

@@ -104,7 +104,6 @@ slice_ = structural(
     batch=_slice_batch,
     pad=padding.slice_pad,
     extend=_slice_extend,
-    show=lambda eqn, printer: {name: eqn.params[name] for name in ("limit_indices", "start_indices", "strides")},
     keys=_slice_keys,
     unfused="operation",
 )

@@ -20,8 +20,7 @@ from ..._transform.array_operations import Zero
 from ..._transform.batch import BatchAxis, Dim, place_axis
 from ..._transform.padding import Padding, pad_elementwise
 from ..._xla.text import Function, Value, flag
-from .dimension_numbers import GatherScatterMode
-from .gather import gather, numbers_along
+from .gather import numbers_along, take
 from .iota import iota
 from .shape import reshape
 
@@ -106,16 +105,7 @@ def take_along(x: Any, order: Any, axis: int) -> Any:
     shape = typeof(x).shape
     if 0 in shape:
         return reshape(x, new_sizes=typeof(order).shape, dimensions=None)  # empty too
-    return gather(
-        x,
-        reshape(order, new_sizes=(*typeof(order).shape, 1), dimensions=None),
-        dimension_numbers=numbers_along(len(shape), axis),
-        slice_sizes=(1,) * len(shape),
-        unique_indices=True,
-        indices_are_sorted=False,
-        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
-        fill_value=None,
-    )
+    return take(x, order, numbers_along(len(shape), axis), (1,) * len(shape), unique=True)
 
 
 def _sort_batch(

@@ -14,17 +14,13 @@ def _tag_jvp(primals: Any, tangents: Any, name: str, kind: str) -> tuple[Any, An
     return tag_p.bind(*primals, name=name, kind=kind), tag_p.bind(*tangents, name=name, kind="tangent")
 
 
-def _tag_transpose(cotangent: Any, x: Any, name: str, kind: str) -> list[Any]:
-    return [tag_p.bind(cotangent, name=name, kind="cotangent")]
-
-
 tag_p = Primitive(
     "tag",
     types=lambda x, name, kind: x,
     memory_in_types=True,
     lower=lambda f, x, name, kind: x,
     jvp=_tag_jvp,
-    transpose=_tag_transpose,
+    transpose=lambda cotangent, x, name, kind: [tag_p.bind(cotangent, name=name, kind="cotangent")],
     batch=lambda axis, args, dims, **params: (tag_p.bind(*args, **params), dims[0]),
     extend=lambda params, trailing, *avals: params,
     eager=lambda x, name, kind: as_array(x),

@@ -89,10 +89,6 @@ def along_last_axis(
     return [transposed(out, aval) for out, aval in zip(outs, types, strict=True)]
 
 
-def _top_k_batch(x: Any, dim: int, k: int, axis: int) -> tuple[list[Any], list[Dim]]:
-    return top_k(x, k=k, axis=axis + (dim <= axis)), [dim, dim]
-
-
 def _top_sharding(name: str, axis_of: str) -> Any:
     def rule(outs: Sequence[ShapedArray], x: ShapedArray, **params: Any) -> list[Entries]:
         check_whole(name, x, [params[axis_of]])
@@ -114,7 +110,7 @@ top_k = Primitive(
     sharding=_top_sharding("top_k", "axis"),
     lower=_top_k_lower,
     jvp=lambda primals, tangents, **params: _with_tangents(tangents, top_k(*primals, **params), params["axis"]),
-    batch=batch_of_one(_top_k_batch),
+    batch=batch_of_one(lambda x, dim, k, axis: (top_k(x, k=k, axis=axis + (dim <= axis)), [dim, dim])),
     pad=_top_k_pad,
     show=shown_with(is_stable=True),
     nan_checked=False,

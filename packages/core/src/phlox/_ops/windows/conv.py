@@ -26,7 +26,7 @@ from ..._xla.text import Function, Value, i64_array
 from ..elementwise.arithmetic import add, complex_, imag, real, sub
 from ..elementwise.families import ANY, check_kind, lowered_as, same_dtype
 from ..linalg.dot import Precision, bilinear_jvp, widened
-from ..structure.shape import convert, reshape, rev
+from ..structure.shape import convert, merge_axes, rev, split_axis
 from .geometry import Ints, Pads, dilated, input_pads, positions
 from .padding import conv_pad
 
@@ -193,19 +193,27 @@ def _complex_conv(lhs: Any, rhs: Any, **params: Any) -> Any:
 # --- derivative and transposes --------------------------------------------------------------------------
 
 
-def _split(x: Any, axis: int, count: int) -> Any:
-    """`x` with `axis` split into two axes, the first of length `count`."""
-    shape = typeof(x).shape
-    sizes = (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :])
-    return reshape(x, new_sizes=sizes, dimensions=None)
-
-
 def _merge(x: Any, source: int, axis: int) -> Any:
     """`x` with the axis `source` moved in front of an axis and merged with it; `axis` counts without `source`."""
-    x = move_axis(x, source, axis)
-    shape = typeof(x).shape
-    sizes = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
-    return reshape(x, new_sizes=sizes, dimensions=None)
+    return merge_axes(move_axis(x, source, axis), axis)
+
+
+class _Params(NamedTuple):
+    """The parameters of a convolution."""
+
+    window_strides: Ints
+    padding: Pads
+    lhs_dilation: Ints
+    rhs_dilation: Ints
+    dimension_numbers: ConvDimensionNumbers
+    feature_group_count: int
+    batch_group_count: int
+    precision: Any
+    preferred_element_type: Any
+
+    def bind(self, lhs: Any, rhs: Any) -> Any:
+        """Binds the convolution."""
+        return conv_general_dilated(lhs, rhs, **self._asdict())
 
 
 def _conv_transpose(ct: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
@@ -216,107 +224,72 @@ def _conv_transpose(ct: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
         rule = _of_input if is_linear(lhs) else _of_kernel
         # With preferred_element_type the cotangent is wider than the factors.
         other = convert(rhs if is_linear(lhs) else lhs, typeof(ct).dtype)
-        cotangent = convert(rule(ct, linear.aval, other, **params), linear.aval.dtype)
+        cotangent = convert(rule(ct, linear.aval, other, _Params(**params)), linear.aval.dtype)
     return [cotangent, None] if is_linear(lhs) else [None, cotangent]
 
 
-def _of_input(
-    ct: Any,
-    aval: ShapedArray,
-    rhs: Any,
-    *,
-    window_strides: Ints,
-    padding: Pads,
-    lhs_dilation: Ints,
-    rhs_dilation: Ints,
-    dimension_numbers: ConvDimensionNumbers,
-    feature_group_count: int,
-    batch_group_count: int,
-    precision: Any,
-    preferred_element_type: Any,
-) -> Any:
+def _of_input(ct: Any, aval: ShapedArray, rhs: Any, params: _Params) -> Any:
     """The input's cotangent: ct[n, gk] convolved with the reversed kernel and summed over k; [n, gj], or with batch
     groups [gn, j]."""
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    groups = max(feature_group_count, batch_group_count)
+    lhs_spec, rhs_spec, out_spec = params.dimension_numbers
+    groups = max(params.feature_group_count, params.batch_group_count)
     pads = input_pads(
         _spatial(aval.shape, lhs_spec),
         _spatial(typeof(rhs).shape, rhs_spec),
-        window_strides,
+        params.window_strides,
         _spatial(typeof(ct).shape, out_spec),
-        padding,
-        lhs_dilation,
-        rhs_dilation,
+        params.padding,
+        params.lhs_dilation,
+        params.rhs_dilation,
     )
     if groups > 1:
         # The kernel's output features become input features, of which each group has its own.
-        rhs = _merge(_split(rhs, rhs_spec[0], groups), rhs_spec[0], rhs_spec[1])
-    out = conv_general_dilated(
-        ct,
-        # StableHLO's convolution does not reverse the kernel, so its transpose does.
-        rev(rhs, dimensions=rhs_spec[2:]),
+        rhs = _merge(split_axis(rhs, rhs_spec[0], groups), rhs_spec[0], rhs_spec[1])
+    transposed = params._replace(
         # Strides of the window are gaps between the elements of the cotangent, and gaps of the input are strides over
         # it.
-        window_strides=lhs_dilation,
+        window_strides=params.lhs_dilation,
         padding=pads,
-        lhs_dilation=window_strides,
-        rhs_dilation=rhs_dilation,
+        lhs_dilation=params.window_strides,
         dimension_numbers=ConvDimensionNumbers(out_spec, (rhs_spec[1], rhs_spec[0], *rhs_spec[2:]), lhs_spec),
         feature_group_count=groups,
         batch_group_count=1,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
     )
-    if batch_group_count > 1:
-        out = _merge(_split(out, lhs_spec[1], batch_group_count), lhs_spec[1], lhs_spec[0])
+    # StableHLO's convolution does not reverse the kernel, so its transpose does.
+    out = transposed.bind(ct, rev(rhs, dimensions=rhs_spec[2:]))
+    if params.batch_group_count > 1:
+        out = _merge(split_axis(out, lhs_spec[1], params.batch_group_count), lhs_spec[1], lhs_spec[0])
     return out
 
 
-def _of_kernel(
-    ct: Any,
-    aval: ShapedArray,
-    lhs: Any,
-    *,
-    window_strides: Ints,
-    padding: Pads,
-    lhs_dilation: Ints,
-    rhs_dilation: Ints,
-    dimension_numbers: ConvDimensionNumbers,
-    feature_group_count: int,
-    batch_group_count: int,
-    precision: Any,
-    preferred_element_type: Any,
-) -> Any:
+def _of_kernel(ct: Any, aval: ShapedArray, lhs: Any, params: _Params) -> Any:
     """The kernel's cotangent: the input convolved with ct, summed over examples; feature groups and batch groups are
     exchanged."""
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    lhs_spec, rhs_spec, out_spec = params.dimension_numbers
+    strides, base, gaps = params.window_strides, params.lhs_dilation, params.rhs_dilation
     sides = zip(
         _spatial(typeof(lhs).shape, lhs_spec),
         _spatial(aval.shape, rhs_spec),
         _spatial(typeof(ct).shape, out_spec),
-        padding,
+        params.padding,
         strict=True,
     )
     # The padding behind the input leaves the cotangent, as a window, as many positions as the kernel has elements.
     pads = tuple(
         (low, dilated(k, d) + dilated(out, s) - 1 - dilated(n, b) - low)
-        for (n, k, out, (low, _)), s, b, d in zip(sides, window_strides, lhs_dilation, rhs_dilation, strict=True)
+        for (n, k, out, (low, _)), s, b, d in zip(sides, strides, base, gaps, strict=True)
     )
     # Examples are summed over, and take the place of features. Strides and dilations of the kernel change places too.
-    swapped = [(spec[1], spec[0], *spec[2:]) for spec in dimension_numbers]
-    return conv_general_dilated(
-        lhs,
-        ct,
-        window_strides=rhs_dilation,
+    swapped = [(spec[1], spec[0], *spec[2:]) for spec in params.dimension_numbers]
+    exchanged = params._replace(
+        window_strides=gaps,
         padding=pads,
-        lhs_dilation=lhs_dilation,
-        rhs_dilation=window_strides,
+        rhs_dilation=strides,
         dimension_numbers=ConvDimensionNumbers(swapped[0], swapped[2], swapped[1]),
-        feature_group_count=batch_group_count,
-        batch_group_count=feature_group_count,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
+        feature_group_count=params.batch_group_count,
+        batch_group_count=params.feature_group_count,
     )
+    return exchanged.bind(lhs, ct)
 
 
 # --- batching -------------------------------------------------------------------------------------------
@@ -326,7 +299,7 @@ def _with_groups(x: Any, dim: int, axis: int, groups: int) -> Any:
     """`x` with its mapped axis `dim` merged into `axis`, between groups and the rest: (groups, mapped, rest)."""
     x = move_axis(x, dim, 0)
     if groups > 1:
-        x = _split(x, axis + 1, groups)
+        x = split_axis(x, axis + 1, groups)
         return _merge(_merge(x, 0, axis + 1), axis, axis)
     return _merge(x, 0, axis)
 
@@ -343,18 +316,18 @@ def _conv_batch(axis: BatchAxis, args: Sequence[Any], dims: Sequence[Dim], **par
         count = count or {"feature_group_count": axis.size * features}
         lhs, rhs = _merge(lhs, ld, at), _merge(rhs, rd, rhs_spec[0])
         out = conv_general_dilated(lhs, rhs, **{**params, **count})
-        return _split(out, out_spec[1], axis.size), out_spec[1]
+        return split_axis(out, out_spec[1], axis.size), out_spec[1]
     if ld is not None:
         # Mapped inputs join the examples, mapped kernels the features of the output.
         out = conv_general_dilated(_with_groups(lhs, ld, lhs_spec[0], batches), rhs, **params)
-        return _split(out, out_spec[0], axis.size), out_spec[0]
+        return split_axis(out, out_spec[0], axis.size), out_spec[0]
     assert rd is not None
     groups = max(features, batches)
     out = conv_general_dilated(lhs, _with_groups(rhs, rd, rhs_spec[0], groups), **params)
     if groups > 1:
-        out = _split(_split(out, out_spec[1], groups), out_spec[1] + 1, axis.size)
+        out = split_axis(split_axis(out, out_spec[1], groups), out_spec[1] + 1, axis.size)
         return _merge(out, out_spec[1], out_spec[1] + 1), out_spec[1]
-    return _split(out, out_spec[1], axis.size), out_spec[1]
+    return split_axis(out, out_spec[1], axis.size), out_spec[1]
 
 
 def _conv_sharding(out: ShapedArray, lhs: ShapedArray, rhs: ShapedArray, **params: Any) -> Entries:

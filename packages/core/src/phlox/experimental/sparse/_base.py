@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ... import numpy as jnp
 from ..._api.derivatives.remat import checkpoint_name
 from ..._trace.trace import Tracer
 from ...typing import Array
@@ -28,6 +30,9 @@ class JAXSparse:
 
     data: Any
     shape: tuple[int, ...]
+    #: the names of its arrays, and of what describes them beside `shape`
+    _arrays: tuple[str, ...] = ()
+    _flags: tuple[str, ...] = ()
     __array_priority__ = 100
     __array_ufunc__ = None  # so that a product with a NumPy array is ours
     __hash__ = None  # type: ignore[assignment]
@@ -76,8 +81,21 @@ class JAXSparse:
         return self
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Its arrays, and what is no array."""
-        raise self._lacking("tree_flatten")
+        """(arrays, static data)."""
+        arrays = tuple(getattr(self, name) for name in self._arrays)
+        return arrays, {name: getattr(self, name) for name in ("shape", *self._flags)}
+
+    @classmethod
+    def tree_unflatten(cls, aux_data: dict[str, Any], children: Any) -> Any:
+        """The array of these parts."""
+        # Not by the constructor: transformations also put objects that are no arrays into a tree.
+        result = object.__new__(cls)
+        vars(result).update(zip(cls._arrays, children, strict=True), **aux_data)
+        result._fit_batch()
+        return result
+
+    def _fit_batch(self) -> None:
+        """Sets the shape of an array whose parts `vmap` has given fewer or more batch axes."""
 
     def _lacking(self, name: str) -> Exception:
         return NotImplementedError(f"{type(self).__name__} has no {name}; instead: BCOO, which has all operations")
@@ -148,6 +166,56 @@ class JAXSparse:
         raise self._lacking("__getitem__")
 
 
+class BatchedSparse(JAXSparse):
+    """A sparse array of which the first axes may be a batch (`n_batch`), and the last ones stored whole (`n_dense`)."""
+
+    indices: Any
+    _flags = ("indices_sorted", "unique_indices")
+    #: the number of axes of `indices` behind those of the batch
+    _index_axes = 2
+
+    def __init__(
+        self, args: Sequence[Any], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
+    ):
+        """Args:
+        args: (data, indices) of a `BCOO`, (data, indices, indptr) of a `BCSR`.
+        shape: of the array.
+        indices_sorted: whether the indices are known to be in order, of a `BCSR` the columns of each row.
+        unique_indices: whether they are known to differ.
+        """
+        vars(self).update(zip(self._arrays, map(jnp.asarray, args), strict=True))
+        self.shape = tuple(map(int, shape))
+        self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
+        self._check()
+
+    def _check(self) -> None:
+        raise NotImplementedError
+
+    @property
+    def n_batch(self) -> int:
+        """Number of batch axes, which come first."""
+        return int(self.indices.ndim) - self._index_axes
+
+    @property
+    def n_sparse(self) -> int:
+        """Number of axes along which elements have indices."""
+        return int(self.indices.shape[-1])
+
+    @property
+    def n_dense(self) -> int:
+        """Number of axes that are stored whole, which come last."""
+        return int(self.data.ndim) - 1 - self.n_batch
+
+    def _fit_batch(self) -> None:
+        parts = self.tree_flatten()[0]
+        if all(hasattr(part, "ndim") for part in parts):
+            batch, rest = self.n_batch, self.n_sparse + self.n_dense
+            if batch >= 0 and batch + rest != len(self.shape):
+                # The parts have the new axes, or lack one, at any place among the batch axes.
+                lengths = np.broadcast_shapes(*(part.shape[:batch] for part in parts))
+                self.shape = (*lengths, *self.shape[len(self.shape) - rest :])
+
+
 def todense(arr: Any) -> Any:
     """A sparse array with all of its elements; other arrays as they are.
 
@@ -175,15 +243,3 @@ def is_sparse(x: Any) -> bool:
 def columns(indices: Any) -> tuple[Any, ...]:
     """The index along each axis, from rows of indices."""
     return tuple(indices[..., axis] for axis in range(indices.shape[-1]))
-
-
-def fit_batch(x: Any) -> Any:
-    """Sets the shape of an array whose parts `vmap` has given fewer or more batch axes."""
-    parts = x.tree_flatten()[0]
-    if all(hasattr(part, "ndim") for part in parts):
-        batch, rest = x.n_batch, x.n_sparse + x.n_dense
-        if batch >= 0 and batch + rest != len(x.shape):
-            # The parts have the new axes, or lack one, at any place among the batch axes.
-            lengths = np.broadcast_shapes(*(part.shape[:batch] for part in parts))
-            x.shape = (*lengths, *x.shape[len(x.shape) - rest :])
-    return x

@@ -20,12 +20,12 @@ from ..._base import pytree
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
 from ...typing import Array, DTypeLike
-from ._base import JAXSparse, columns, fit_batch
+from ._base import BatchedSparse, JAXSparse, columns
 from ._functions import functions
 
 
 @pytree.register_pytree_node_class
-class BCOO(JAXSparse):
+class BCOO(BatchedSparse):
     """A sparse array in the batched coordinate format.
 
     >>> m = BCOO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
@@ -33,34 +33,7 @@ class BCOO(JAXSparse):
     (BCOO(float32[2, 2], nse=2), Array([2., 3.], dtype=float32))
     """
 
-    def __init__(
-        self, args: tuple[Any, Any], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
-    ):
-        """Args:
-        args: (data, indices).
-        shape: of the array.
-        indices_sorted: whether the indices are known to be in order.
-        unique_indices: whether they are known to differ.
-        """
-        self.data, self.indices = map(jnp.asarray, args)
-        self.shape = tuple(map(int, shape))
-        self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
-        _check(self)
-
-    @property
-    def n_batch(self) -> int:
-        """Number of batch axes, which come first."""
-        return int(self.indices.ndim) - 2
-
-    @property
-    def n_sparse(self) -> int:
-        """Number of axes along which elements have indices."""
-        return int(self.indices.shape[-1])
-
-    @property
-    def n_dense(self) -> int:
-        """Number of axes that are stored whole, which come last."""
-        return int(self.data.ndim) - 1 - self.n_batch
+    _arrays = ("data", "indices")
 
     @property
     def nse(self) -> int:
@@ -71,6 +44,30 @@ class BCOO(JAXSparse):
     def sparse_shape(self) -> tuple[int, ...]:
         """The part of the shape along which elements have indices."""
         return self.shape[self.n_batch : self.n_batch + self.n_sparse]
+
+    def _check(self) -> None:
+        data, indices, shape, dtype = self.data.shape, self.indices.shape, self.shape, self.indices.dtype
+        if len(indices) < 2 or not np.issubdtype(dtype, np.integer):
+            raise ArgumentError(f"BCOO: indices of type {dtype}{list(indices)}", instead="integers [..., nse, n]")
+        batch, nse = len(indices) - 2, indices[-2]
+        dense = len(data) - batch - 1
+        # Batch axes may have length one: their elements or indices are then shared, see `parts`.
+        fits = dense >= 0 and data[batch] == nse and len(shape) == batch + indices[-1] + dense
+        if not fits or data[batch + 1 :] != shape[len(shape) - dense :]:
+            raise ShapeError(
+                f"BCOO: Invalid data.shape={data} and indices.shape={indices} for an array of shape {shape}",
+                instead="data (*batch, nse, *dense) and indices (*batch, nse, n_sparse)",
+                shapes=[data, indices, shape],
+            )
+        limit = np.iinfo(dtype).max
+        for length in self.sparse_shape:
+            if length > limit:  # the index of padding is the length
+                raise dtypes.too_large(
+                    length, self.indices.dtype, "BCOO: an axis is too long for the dtype of the indices: "
+                )
+        for part in (data[:batch], indices[:batch]):
+            if any(have not in (1, want) for have, want in zip(part, shape, strict=False)):
+                raise ShapeError(f"BCOO: batch axes {part} for an array of shape {shape}", shapes=[part, shape])
 
     @classmethod
     def fromdense(
@@ -212,44 +209,6 @@ class BCOO(JAXSparse):
         if not self.ndim:
             raise TypeError("iteration over an array without axes")
         return (self[i] for i in range(self.shape[0]))
-
-    def tree_flatten(self) -> tuple[tuple[Any, Any], dict[str, Any]]:
-        """Its arrays, and what is no array."""
-        names = ("shape", "indices_sorted", "unique_indices")
-        return (self.data, self.indices), {name: getattr(self, name) for name in names}
-
-    @classmethod
-    def tree_unflatten(cls, aux_data: dict[str, Any], children: Any) -> BCOO:
-        """The array of these parts."""
-        # Not by the constructor: transformations also put objects that are no arrays into a tree.
-        result = object.__new__(cls)
-        result.data, result.indices = children
-        vars(result).update(aux_data)
-        fit_batch(result)
-        return result
-
-
-def _check(x: BCOO) -> None:
-    data, indices, shape = x.data.shape, x.indices.shape, x.shape
-    if len(indices) < 2 or not np.issubdtype(x.indices.dtype, np.integer):
-        raise ArgumentError(f"BCOO: indices of type {x.indices.dtype}{list(indices)}", instead="integers [..., nse, n]")
-    batch, nse = len(indices) - 2, indices[-2]
-    dense = len(data) - batch - 1
-    # Batch axes may have length one: their elements or indices are then shared, see `parts`.
-    fits = dense >= 0 and data[batch] == nse and len(shape) == batch + indices[-1] + dense
-    if not fits or data[batch + 1 :] != shape[len(shape) - dense :]:
-        raise ShapeError(
-            f"BCOO: Invalid data.shape={data} and indices.shape={indices} for an array of shape {shape}",
-            instead="data (*batch, nse, *dense) and indices (*batch, nse, n_sparse)",
-            shapes=[data, indices, shape],
-        )
-    limit = np.iinfo(x.indices.dtype).max
-    for length in x.sparse_shape:
-        if length > limit:  # the index of padding is the length
-            raise dtypes.too_large(length, x.indices.dtype, "BCOO: an axis is too long for the dtype of the indices: ")
-    for part in (data[:batch], indices[:batch]):
-        if any(have not in (1, want) for have, want in zip(part, shape, strict=False)):
-            raise ShapeError(f"BCOO: batch axes {part} for an array of shape {shape}", shapes=[part, shape])
 
 
 def parts(x: BCOO) -> tuple[Any, Any]:

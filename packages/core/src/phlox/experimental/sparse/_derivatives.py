@@ -102,15 +102,13 @@ def grad(
     return _by_elements(dense.grad, fun, argnums, has_aux, **kwargs)
 
 
+@docs_from(grad)
 def value_and_grad(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
 ) -> Callable[..., Any]:
     """The value and the gradient of a function of sparse and dense arrays.
 
     Args:
-      fun: function that returns a scalar.
-      argnums: the arguments by which is differentiated.
-      has_aux: whether `fun` returns (scalar, something else).
       **kwargs: options of `phlox.value_and_grad`.
 
     Returns:

@@ -19,8 +19,6 @@ from ._rows import BCSR
 class _Matrix(JAXSparse):
     """A single matrix in a format that `to_bcoo` translates."""
 
-    _names: tuple[str, ...]
-
     def to_bcoo(self) -> BCOO:
         """The matrix as a `BCOO`."""
         raise NotImplementedError
@@ -36,24 +34,6 @@ class _Matrix(JAXSparse):
             raise NotImplementedError("matmul between two sparse objects; instead: BCOO")
         return self.to_bcoo() @ jnp.asarray(other)
 
-    def _aux(self) -> dict[str, Any]:
-        return {"shape": self.shape}
-
-    def tree_flatten(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Its arrays, and what is no array."""
-        return tuple(getattr(self, name) for name in self._names), self._aux()
-
-    @classmethod
-    def tree_unflatten(cls, aux_data: dict[str, Any], children: Any) -> Any:
-        """The matrix of these parts."""
-        result = object.__new__(cls)
-        vars(result).update(zip(cls._names, children, strict=True))
-        result._set(**aux_data)
-        return result
-
-    def _set(self, shape: Sequence[int]) -> None:
-        self.shape = tuple(shape)
-
 
 @pytree.register_pytree_node_class
 class COO(_Matrix):
@@ -63,7 +43,7 @@ class COO(_Matrix):
     Array([1., 1.], dtype=float32)
     """
 
-    _names = ("data", "row", "col")
+    _arrays, _flags = ("data", "row", "col"), ("rows_sorted", "cols_sorted")
 
     def __init__(
         self, args: tuple[Any, Any, Any], *, shape: Sequence[int], rows_sorted: bool = False, cols_sorted: bool = False
@@ -75,14 +55,7 @@ class COO(_Matrix):
         cols_sorted: whether columns are known to be in order.
         """
         self.data, self.row, self.col = map(jnp.asarray, args)
-        self._set(shape, rows_sorted, cols_sorted)
-
-    def _set(self, shape: Sequence[int], rows_sorted: bool = False, cols_sorted: bool = False) -> None:
-        self.shape = tuple(shape)
-        self._rows_sorted, self._cols_sorted = rows_sorted, cols_sorted
-
-    def _aux(self) -> dict[str, Any]:
-        return {"shape": self.shape, "rows_sorted": self._rows_sorted, "cols_sorted": self._cols_sorted}
+        self.shape, self.rows_sorted, self.cols_sorted = tuple(shape), rows_sorted, cols_sorted
 
     @classmethod
     def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> COO:
@@ -112,12 +85,14 @@ class COO(_Matrix):
         if axes is not None:
             raise NotImplementedError("axes of a transpose")
         shape = self.shape[::-1]
-        flags = {"rows_sorted": self._cols_sorted, "cols_sorted": self._rows_sorted}
+        flags = {"rows_sorted": self.cols_sorted, "cols_sorted": self.rows_sorted}
         return COO((self.data, self.col, self.row), shape=shape, **flags)
 
 
 class _Compressed(_Matrix):
-    _names = ("data", "indices", "indptr")
+    _arrays = ("data", "indices", "indptr")
+    #: the axes of the matrix in the order in which `BCSR` stores them
+    _order = (0, 1)
 
     def __init__(self, args: tuple[Any, Any, Any], *, shape: Sequence[int]):
         """Args:
@@ -128,8 +103,25 @@ class _Compressed(_Matrix):
         self.shape = tuple(shape)
 
     @classmethod
-    def _of_rows(cls, rows: BCSR, shape: Sequence[int]) -> Any:
-        return cls((rows.data, rows.indices, rows.indptr), shape=shape)
+    def _of_rows(cls, rows: BCSR) -> Any:
+        return cls((rows.data, rows.indices, rows.indptr), shape=[rows.shape[i] for i in cls._order])
+
+    @classmethod
+    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> Any:
+        """The elements of `mat` that are not zero."""
+        return cls._of_rows(BCSR.fromdense(jnp.transpose(mat, cls._order), nse=nse, index_dtype=index_dtype))
+
+    @classmethod
+    def _empty(cls, shape: Sequence[int], **options: Any) -> Any:
+        return cls._of_rows(BCSR._empty([shape[i] for i in cls._order], **options))
+
+    @classmethod
+    def _eye(cls, N: int, M: int, k: int, **options: Any) -> Any:
+        return cls._of_rows(BCSR.from_bcoo(BCOO._eye(N, M, k, **options).transpose(cls._order)))
+
+    def to_bcoo(self) -> BCOO:
+        """The matrix as a `BCOO`."""
+        return BCSR((self.data, self.indices, self.indptr), shape=[self.shape[i] for i in self._order]).to_bcoo()
 
     def transpose(self, axes: Any = None) -> Any:
         """The matrix with rows and columns exchanged."""
@@ -147,24 +139,6 @@ class CSR(_Compressed):
     CSC(float32[2, 2], nse=2)
     """
 
-    @classmethod
-    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
-        """The elements of `mat` that are not zero."""
-        rows = BCSR.fromdense(mat, nse=nse, index_dtype=index_dtype)
-        return cls._of_rows(rows, rows.shape)
-
-    @classmethod
-    def _empty(cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32") -> CSR:
-        return cls._of_rows(BCSR._empty(shape, dtype=dtype, index_dtype=index_dtype), shape)
-
-    @classmethod
-    def _eye(cls, N: int, M: int, k: int, *, dtype: Any = None, index_dtype: Any = "int32") -> CSR:
-        return cls._of_rows(BCSR.from_bcoo(BCOO._eye(N, M, k, dtype=dtype, index_dtype=index_dtype)), (N, M))
-
-    def to_bcoo(self) -> BCOO:
-        """The matrix as a `BCOO`."""
-        return BCSR((self.data, self.indices, self.indptr), shape=self.shape).to_bcoo()
-
 
 @pytree.register_pytree_node_class
 class CSC(_Compressed):
@@ -174,24 +148,11 @@ class CSC(_Compressed):
     CSR(float32[2, 2], nse=2)
     """
 
-    @classmethod
-    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSC:
-        """The elements of `mat` that are not zero."""
-        mat = jnp.asarray(mat)
-        return cls._of_rows(BCSR.fromdense(mat.T, nse=nse, index_dtype=index_dtype), mat.shape)
-
-    @classmethod
-    def _empty(cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32") -> CSC:
-        return cls._of_rows(BCSR._empty(tuple(shape)[::-1], dtype=dtype, index_dtype=index_dtype), shape)
-
-    @classmethod
-    def _eye(cls, N: int, M: int, k: int, *, dtype: Any = None, index_dtype: Any = "int32") -> CSC:
-        return cls._of_rows(BCSR.from_bcoo(BCOO._eye(M, N, -k, dtype=dtype, index_dtype=index_dtype)), (N, M))
+    _order = (1, 0)
 
     def to_bcoo(self) -> BCOO:
         """The matrix as a `BCOO`."""
-        by_columns = BCSR((self.data, self.indices, self.indptr), shape=self.shape[::-1])
-        return by_columns.to_bcoo().transpose((1, 0))
+        return super().to_bcoo().transpose(self._order)
 
 
 def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> COO:

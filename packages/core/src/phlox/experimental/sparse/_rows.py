@@ -13,7 +13,7 @@ from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
 from ...typing import Array, DTypeLike
-from ._base import JAXSparse, fit_batch
+from ._base import BatchedSparse
 from ._bcoo import BCOO, bcoo_fromdense, extract, mapped
 from ._layouts import bcoo_sort_indices, bcoo_sum_duplicates
 from ._products import Dimensions, bcoo_dot_general
@@ -21,7 +21,7 @@ from ._shapes import bcoo_broadcast_in_dim, bcoo_concatenate
 
 
 @pytree.register_pytree_node_class
-class BCSR(JAXSparse):
+class BCSR(BatchedSparse):
     """A batch of matrices stored by rows: row i has ``data[indptr[i]:indptr[i + 1]]``, in the columns `indices`.
 
     >>> m = BCSR.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
@@ -29,34 +29,9 @@ class BCSR(JAXSparse):
     (Array([0, 1, 2], dtype=int32), Array([2., 3.], dtype=float32))
     """
 
-    def __init__(
-        self,
-        args: tuple[Any, Any, Any],
-        *,
-        shape: Sequence[int],
-        indices_sorted: bool = False,
-        unique_indices: bool = False,
-    ):
-        """Args:
-        args: (data, indices, indptr).
-        shape: of the array.
-        indices_sorted: whether the columns of each row are known to be in order.
-        unique_indices: whether they are known to differ.
-        """
-        self.data, self.indices, self.indptr = map(jnp.asarray, args)
-        self.shape = tuple(map(int, shape))
-        self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
-        if self.indptr.shape[-1:] != (self.shape[self.n_batch] + 1,) or self.n_dense < 0:
-            raise ShapeError(
-                f"BCSR: indptr of shape {self.indptr.shape} for an array of shape {self.shape}",
-                instead="one more number than there are rows",
-                shapes=[self.indptr.shape, self.shape],
-            )
-
-    @property
-    def n_batch(self) -> int:
-        """Number of batch axes, which come first."""
-        return int(self.indices.ndim) - 1
+    _arrays = ("data", "indices", "indptr")
+    _index_axes = 1
+    indptr: Any
 
     @property
     def n_sparse(self) -> int:
@@ -64,14 +39,17 @@ class BCSR(JAXSparse):
         return 2
 
     @property
-    def n_dense(self) -> int:
-        """Number of axes that are stored whole, which come last."""
-        return int(self.data.ndim) - 1 - self.n_batch
-
-    @property
     def nse(self) -> int:
         """Number of stored elements, of each matrix of a batch."""
         return int(self.indices.shape[-1])
+
+    def _check(self) -> None:
+        if self.indptr.shape[-1:] != (self.shape[self.n_batch] + 1,) or self.n_dense < 0:
+            raise ShapeError(
+                f"BCSR: indptr of shape {self.indptr.shape} for an array of shape {self.shape}",
+                instead="one more number than there are rows",
+                shapes=[self.indptr.shape, self.shape],
+            )
 
     @classmethod
     def fromdense(
@@ -149,20 +127,6 @@ class BCSR(JAXSparse):
             raise self._lacking(name)
         return self.to_bcoo()._binary(name, other.to_bcoo() if isinstance(other, BCSR) else other)
 
-    def tree_flatten(self) -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
-        """Its arrays, and what is no array."""
-        names = ("shape", "indices_sorted", "unique_indices")
-        return (self.data, self.indices, self.indptr), {name: getattr(self, name) for name in names}
-
-    @classmethod
-    def tree_unflatten(cls, aux_data: dict[str, Any], children: Any) -> BCSR:
-        """The matrix of these parts."""
-        result = object.__new__(cls)
-        result.data, result.indices, result.indptr = children
-        vars(result).update(aux_data)
-        fit_batch(result)
-        return result
-
 
 def bcsr_fromdense(
     mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = np.int32
@@ -223,6 +187,7 @@ def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
     return extract(which.to_bcoo().indices, mat, indices.ndim - 1)
 
 
+@docs_from(bcoo_dot_general)
 def bcsr_dot_general(
     lhs: BCSR,
     rhs: Any,
@@ -237,10 +202,6 @@ def bcsr_dot_general(
     Args:
       lhs: `BCSR`.
       rhs: array.
-      dimension_numbers: ((contracted axes of `lhs`, of `rhs`), (batch axes of `lhs`, of `rhs`)).
-      precision: not used.
-      preferred_element_type: dtype of the result; None for that of the product.
-      out_sharding: not used.
 
     Returns:
       An array.

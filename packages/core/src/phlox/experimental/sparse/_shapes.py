@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,6 @@ from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
 from ._bcoo import BCOO, is_inside, join_columns, mapped, parts, zero_unless
 from ._layouts import fewer
-
-
-def _with_indices(mat: BCOO, shape: Sequence[int], change: Callable[[Any], Any], **flags: bool) -> BCOO:
-    """An array with the elements of `mat` at other indices."""
-    data, indices = parts(mat)
-    return BCOO((data, mapped(change, mat.n_batch)(indices)), shape=shape, **flags)
 
 
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:

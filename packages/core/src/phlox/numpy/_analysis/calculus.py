@@ -43,7 +43,6 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
     Returns:
       A vector of the dtype of `ary`: `to_begin`, ``ary.size - 1`` differences, then `to_end`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_begin=0)
     Array([0, 3, 5], dtype=int32)
     """
@@ -78,7 +77,6 @@ def diff(
       ShapeError: `a` has no axes.
       ArgumentError: `n` is negative.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.diff(jnp.array([1, 4, 9]))
     Array([3, 5], dtype=int32)
     """
@@ -119,7 +117,6 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     Returns:
       An array of the shape of `y` without `axis`, of a float or complex dtype.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]))
     Array(4., dtype=float32)
     """
@@ -164,7 +161,6 @@ def gradient(
       ArgumentError: the number of spacings is neither one nor the number of axes.
       UnsupportedError: `edge_order` is not None.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.gradient(jnp.array([0.0, 1.0, 4.0, 9.0]))
     Array([1., 2., 4., 5.], dtype=float32)
     """
@@ -235,7 +231,6 @@ def interp(
       OptionError: `left` or `right` is a string other than "extrapolate".
       DtypeError: `x` or `xp` is complex.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.interp(2.5, jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 10.0, 20.0]))
     Array(15., dtype=float32)
     """

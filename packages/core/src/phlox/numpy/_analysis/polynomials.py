@@ -50,7 +50,6 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     Returns:
       An array of the broadcast shape, of the promoted dtype.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.polyval(jnp.array([1, 0, 2]), jnp.array([1, 3]))
     Array([ 3, 11], dtype=int32)
     """
@@ -83,7 +82,6 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     Returns:
       A vector of coefficients of the promoted dtype, of the length of the longer argument.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([10, 20, 30]))
     Array([10, 21, 32], dtype=int32)
     """
@@ -99,7 +97,6 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials, the first minus the second (as ``numpy.polysub``).
 
-    >>> import phlox.numpy as jnp
     >>> jnp.polysub(jnp.array([10, 20, 30]), jnp.array([1, 2]))
     Array([10, 19, 28], dtype=int32)
     """
@@ -117,7 +114,6 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     Returns:
       A vector of floats or complex numbers, of length ``len(a1) + len(a2) - 1``.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.polymul(jnp.array([1, 2]), jnp.array([1, -2]))
     Array([ 1.,  0., -4.], dtype=float32)
     """
@@ -139,7 +135,6 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     Returns:
       A tuple (quotient, remainder) of vectors of floats or complex numbers.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.polydiv(jnp.array([1.0, 0.0, -4.0]), jnp.array([1.0, 2.0]))
     (Array([ 1., -2.], dtype=float32), Array([0., 0., 0.], dtype=float32))
     """
@@ -187,7 +182,6 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     Raises:
       ArgumentError: `m` is negative.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.polyder(jnp.array([1.0, 2.0, 3.0]))
     Array([2., 2.], dtype=float32)
     """
@@ -217,7 +211,6 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
       ArgumentError: `m` is negative.
       ShapeError: `k` does not have `m` elements.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.polyint(jnp.array([2.0, 2.0]))
     Array([1., 2., 0.], dtype=float32)
     """
@@ -250,7 +243,6 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     Raises:
       ShapeError: `seq_of_zeros` is neither a vector nor a square matrix.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.poly(jnp.array([2.0, -2.0]))
     Array([ 1.,  0., -4.], dtype=float32)
     """
@@ -288,7 +280,6 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
       ShapeError: `p` has more than one axis.
       ConcretizationTypeError: `p` is traced and `strip_zeros` is true.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.roots(jnp.array([1.0, 0.0, 0.0])).shape
     (2,)
     """

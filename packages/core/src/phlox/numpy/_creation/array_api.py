@@ -28,7 +28,6 @@ _DTYPES = [
 class ArrayNamespaceInfo:
     """The capabilities, dtypes and devices of this namespace, as the array API standard defines them.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.__array_namespace_info__().default_dtypes()["real floating"]
     dtype('float32')
     """

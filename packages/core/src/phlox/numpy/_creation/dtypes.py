@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._api.jit.programs import dtype_like
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, DtypeError, OptionError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
@@ -115,7 +116,6 @@ def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...
       OptionError: `kind` is a string that names neither a kind nor a dtype.
       ArgumentError: `kind` is neither a string nor a dtype nor a tuple of these.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.isdtype(jnp.bfloat16, "real floating"), jnp.isdtype("int8", ("bool", jnp.int16))
     (True, False)
     """
@@ -156,14 +156,12 @@ def finfo(dtype: DTypeLike | None) -> Any:
     return dtypes.finfo(dtypes.real_part(dtypes.as_dtype(dtype)))
 
 
+@docs_from(finfo)
 def iinfo(int_type: DTypeLike) -> Any:
     """Limits of an integer dtype: min, max, bits (as ``numpy.iinfo``).
 
     Args:
       int_type: an integer dtype, or an array, whose dtype is used.
-
-    Returns:
-      An object with the limits as attributes.
 
     Raises:
       ValueError: the dtype is not an integer dtype.
@@ -275,11 +273,9 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
+@docs_from(isrealobj)
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype of `x` is complex (as ``numpy.iscomplexobj``).
-
-    Args:
-      x: an array, a number, or nested lists of these.
 
     Returns:
       A Python bool, False also if `x` is none of these.

@@ -34,7 +34,6 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
       float8): these arrays are returned as NumPy arrays of bytes, whose method `view` gives them their dtype.
 
     >>> import io
-    >>> import phlox.numpy as jnp
     >>> file = io.BytesIO()
     >>> jnp.save(file, jnp.arange(2)), file.seek(0)
     (None, 0)
@@ -66,7 +65,6 @@ def frombuffer(buffer: bytes | Any, dtype: DTypeLike = float, count: int = -1, o
     Raises:
       ValueError: the number of bytes is not a multiple of the size of an element.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.frombuffer(bytes([1, 0, 2, 0]), "int16")
     Array([1, 2], dtype=int16)
     """
@@ -87,7 +85,6 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
     Raises:
       UnsupportedError: always.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.fromfile("x")
     Traceback (most recent call last):
     phlox.errors.UnsupportedError: fromfile reads from the world outside
@@ -101,10 +98,6 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
 
     Use ``jnp.asarray(numpy.fromiter(...))``.
 
-    Args:
-      *args, **kwargs: ignored.
-
-    >>> import phlox.numpy as jnp
     >>> jnp.fromiter("x")
     Traceback (most recent call last):
     phlox.errors.UnsupportedError: fromiter uses up its argument
@@ -127,7 +120,6 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     Raises:
       ValueError: the text contains anything else.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.fromstring("1, 2", "int32", sep=",")
     Array([1, 2], dtype=int32)
     """

@@ -51,7 +51,6 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
       OptionError: `indexing` is neither "ij" nor "xy", or `copy` is False.
       ShapeError: an argument is not a vector.
 
-    >>> import phlox.numpy as jnp
     >>> meshgrid(np.array([1, 2]), np.array([3]))
     (Array([[1, 2]], dtype=int32), Array([[3, 3]], dtype=int32))
     """

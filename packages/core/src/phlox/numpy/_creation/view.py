@@ -31,7 +31,6 @@ def view(a: Any, dtype: Any = None, type: None = None) -> Any:
       ShapeError: the bits of the last axis do not make up a whole number of elements of `dtype`, or `a` has no axes.
       UnsupportedError: `type` is not None.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.ones(2, "float16").view("uint8")
     Array([ 0, 60,  0, 60], dtype=uint8)
     """

@@ -318,7 +318,6 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Raises:
       DtypeError: `x1` is of an integer or bool dtype, and `x2` a known negative integer.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.power(jnp.arange(4.0), 2)
     Array([0., 1., 4., 9.], dtype=float32)
     """

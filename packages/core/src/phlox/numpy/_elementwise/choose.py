@@ -67,7 +67,6 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
       DtypeError: an argument is complex.
       NumberRangeError: `min` or `max` is a Python integer by which all results would be out of the range of the dtype.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.clip(jnp.array([-1.0, 0.5, 2.0]), 0, 1)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
@@ -99,7 +98,6 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
       DtypeError: `a` is of bools.
       UnsupportedError: `out` is not None.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.round(jnp.array([0.5, 1.5, 2.25]), 1)
     Array([0.5, 1.5, 2.2], dtype=float32)
     """
@@ -168,7 +166,6 @@ def nan_to_num(
     Returns:
       An array of the shape and dtype of `x`; integers and bools are returned unchanged.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan]))
     Array([1., 0.], dtype=float32)
     """

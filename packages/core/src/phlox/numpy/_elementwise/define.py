@@ -111,7 +111,7 @@ def _finish(
     shown = f"Array({result}, dtype={kind}{', weak_type=True' if weak else ''})"
     function.__doc__ = (
         f"{summary}, elementwise{mirrored}.\n\n{note}Args:\n  {entries}\n\nReturns:\n  An array of {operands.shape}, "
-        f"of {dtype}.\n\n{errors}>>> import phlox.numpy as jnp\n>>> jnp.{name}({example})\n{shown}\n"
+        f"of {dtype}.\n\n{errors}>>> jnp.{name}({example})\n{shown}\n"
     )
     # Called eagerly it runs one compiled program. In a trace its operations are written into the outer program, so that
     # jaxprs have no calls of such small functions.

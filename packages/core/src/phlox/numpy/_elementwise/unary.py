@@ -86,7 +86,6 @@ def trunc(x: ArrayLike) -> Array:
     Raises:
       DtypeError: `x` is complex.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.trunc(-1.5)
     Array(-1., dtype=float32, weak_type=True)
     """

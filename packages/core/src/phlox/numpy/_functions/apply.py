@@ -40,7 +40,6 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
     Returns:
       An array of the shape of `arr` with the axes of one result in place of `axis`, of the dtype that `func1d` returns.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.apply_along_axis(jnp.sum, 1, jnp.ones((2, 3)))
     Array([3., 3.], dtype=float32)
     """
@@ -72,7 +71,6 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Sequenc
     Raises:
       ShapeError: `func` returns an array with any other number of axes.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), (0, 1))
     Array([[6.]], dtype=float32)
     """
@@ -140,7 +138,6 @@ def piecewise(
     Raises:
       ArgumentError: the length of `funclist` is neither that of `condlist` nor one more.
 
-    >>> import phlox.numpy as jnp
     >>> x = jnp.array([-1.0, 2.0])
     >>> jnp.piecewise(x, [x < 0, x >= 0], [lambda v: -v, lambda v: 10 * v])
     Array([ 1., 20.], dtype=float32)
@@ -197,7 +194,6 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     Raises:
       ArgumentError: the lists are of different lengths, or empty.
 
-    >>> import phlox.numpy as jnp
     >>> x = jnp.arange(4)
     >>> jnp.select([x < 1, x < 3], [x, 10 * x], -1)
     Array([ 0, 10, 20, -1], dtype=int32)
@@ -236,7 +232,6 @@ def choose(
       OptionError: `mode` is not one of the listed names.
       UnsupportedError: `out` is not None.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.choose(np.array([0, 1]), [jnp.array([1, 2]), jnp.array([30, 40])])
     Array([ 1, 40], dtype=int32)
     """

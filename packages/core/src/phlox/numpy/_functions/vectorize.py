@@ -74,7 +74,6 @@ def vectorize(
       results. Calls raise `OptionError` if `signature` is not of this form, `ShapeError` if arguments do not broadcast
       or do not match it, and `ArgumentError` if the number of arguments or results differs from it.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.vectorize(lambda x, y: x + y)(jnp.ones((2, 1)), jnp.ones(3)).shape
     (2, 3)
     """

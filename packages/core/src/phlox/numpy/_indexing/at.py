@@ -92,8 +92,7 @@ def _update(kind: str, what: str, example: str, result: str) -> Update:
 
     write.__name__, write.__qualname__ = kind, f"AtIndex.{kind}"
     write.__doc__ = (
-        f"{what}\n\n{_ENTRIES}\nReturns:\n  An array of the shape and dtype of `x`.\n\n"
-        f">>> import phlox.numpy as jnp\n>>> {example}\n{result}\n"
+        f"{what}\n\n{_ENTRIES}\nReturns:\n  An array of the shape and dtype of `x`.\n\n>>> {example}\n{result}\n"
     )
     return cast(Update, write)
 
@@ -119,7 +118,6 @@ class At:
 class AtIndex:
     """``x.at[index]``. Each method returns a new array; `x` stays as it is.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.zeros(3).at[jnp.array([1, 9])].set(5.0)
     Array([0., 5., 0.], dtype=float32)
     """
@@ -167,7 +165,6 @@ class AtIndex:
         Raises:
           ArgumentError: the index does not suit the `strategy`.
 
-        >>> import phlox.numpy as jnp
         >>> jnp.arange(3).at[jnp.array([1, 9])].get(mode="fill", fill_value=-1)
         Array([ 1, -1], dtype=int32)
         """
@@ -267,7 +264,6 @@ class AtIndex:
           DtypeError: `func` returns an array with axes or of another dtype.
           UnsupportedError: `func` uses arrays that are not its argument.
 
-        >>> import phlox.numpy as jnp
         >>> jnp.array([1.0, 4.0]).at[1].apply(jnp.sqrt)
         Array([1., 2.], dtype=float32)
         >>> jnp.array([1.0, 2.0]).at[jnp.array([1, 1])].apply(lambda x: x * 10)

@@ -337,7 +337,6 @@ def take(
       OptionError: `mode` is not one of the listed names.
       UnsupportedError: `out` is not None, or `mode` is 'raise'.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.take(jnp.array([4, 5, 6]), jnp.array([2, 0]))
     Array([6, 4], dtype=int32)
     """
@@ -431,7 +430,6 @@ def take_along_axis(
       IndexingError: `indices` are not integers, or `arr` has no elements.
       OptionError: `mode` is not one of the listed names.
 
-    >>> import phlox.numpy as jnp
     >>> x = jnp.array([[3, 1, 2]])
     >>> jnp.take_along_axis(x, jnp.argsort(x), 1)
     Array([[1, 2, 3]], dtype=int32)
@@ -501,7 +499,6 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     Raises:
       AxisError: an axis is out of bounds for `a`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
     Array([1, 4], dtype=int32)
     """
@@ -529,7 +526,6 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
       ShapeError: `v` is neither vector nor matrix.
       ArgumentError: `k` is not an integer.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.diag(jnp.array([1, 2]))
     Array([[1, 0],
            [0, 2]], dtype=int32)

@@ -98,7 +98,6 @@ def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
     Returns:
       A `Ref` of this shape and dtype.
 
-    >>> import phlox
     >>> empty_ref(phlox.ShapeDtypeStruct((2,), "float32")).shape
     (2,)
     """
@@ -181,9 +180,6 @@ def set(ref: Ref | RefView, idx: Any, value: ArrayLike) -> None:
       idx: index, as for arrays; None selects all elements.
       value: new value: an array with the shape and dtype of the selected elements; for a single element also a Python
         number of the same kind.
-
-    Returns:
-      None.
 
     Raises:
       DtypeError: `value` has another dtype.

@@ -82,7 +82,6 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Any, ...]:
       ShapeError: a length is not a scalar.
       DtypeError: a length is not an integer.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.unravel_index(jnp.array([5, -1]), (2, 3))
     (Array([1, 1], dtype=int32), Array([2, 2], dtype=int32))
     """
@@ -123,7 +122,6 @@ def mask_indices(
     Returns:
       Two integer vectors: row and column indices of the nonzero elements.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.mask_indices(2, jnp.triu)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """

@@ -29,7 +29,6 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     Raises:
       ArgumentError: only one of `x` and `y` is given, or `size` or `fill_value` together with both.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.where(jnp.array([True, False]), 1.0, 2.0)
     Array([1., 2.], dtype=float32, weak_type=True)
     """

@@ -54,7 +54,6 @@ def vecdot(
     Raises:
       ShapeError: the lengths along `axis` differ, or the other axes do not broadcast.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.vecdot(jnp.array([[1.0, 2.0], [0.0, 1.0]]), jnp.array([3.0, 4.0]))
     Array([11.,  4.], dtype=float32)
     """
@@ -83,7 +82,6 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Raises:
       ShapeError: the lengths n differ, there are too few axes, or the stacks do not broadcast.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.matvec(jnp.eye(2), jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array([[1., 2.],
            [3., 4.]], dtype=float32)
@@ -104,7 +102,6 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
       x1: array of shape (..., n): a stack of vectors.
       x2: array of shape (..., n, m): a stack of matrices; stacks are broadcast.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.vecmat(jnp.array([1.0, 2.0]), jnp.eye(2))
     Array([1., 2.], dtype=float32)
     """
@@ -133,7 +130,6 @@ def cross(
     Raises:
       ShapeError: the vectors have another number of elements than three, or the other axes do not broadcast.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
     """
@@ -166,7 +162,6 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     Returns:
       An array of the promoted dtype, whose length along each axis is the product of those of `a` and `b`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2]))
     Array([ 1,  2, 10, 20], dtype=int32)
     """

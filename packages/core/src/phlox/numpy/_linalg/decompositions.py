@@ -84,7 +84,6 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     Raises:
       ShapeError: the matrices are not square.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 0.],
            [1., 2.]], dtype=float32)
@@ -111,7 +110,6 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
       OptionError: `mode` is not one of the listed names.
       ShapeError: `a` has fewer than two axes.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.qr(jnp.array([[3.0], [4.0]])).R
     Array([[-5.]], dtype=float32)
     """
@@ -153,7 +151,6 @@ def svd(
       OptionError: `subset_by_index` selects some of the values and `full_matrices` is true.
       UnsupportedError: `subset_by_index` selects a part on a CPU.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]])).S
     Array([4., 3.], dtype=float32)
     """
@@ -196,7 +193,6 @@ def svdvals(x: ArrayLike, /) -> Array:
     Raises:
       ShapeError: `x` has fewer than two axes.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.svdvals(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
     Array([4., 3.], dtype=float32)
     """
@@ -225,7 +221,6 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
       OptionError: `UPLO` is neither 'L' nor 'U'.
       ShapeError: the matrices are not square.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
     Array([1., 3.], dtype=float32)
     """
@@ -247,7 +242,6 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     Returns:
       A float array ``(..., n)``.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 1.0], [1.0, 2.0]]))
     Array([1., 3.], dtype=float32)
     """
@@ -279,7 +273,6 @@ def eig(a: ArrayLike) -> EigResult:
     Raises:
       ShapeError: the matrices are not square.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.eig(jnp.array([[0.0, -1.0], [1.0, 0.0]])).eigenvalues
     Array([0.+1.j, 0.-1.j], dtype=complex64)
     """
@@ -294,7 +287,6 @@ def eigvals(a: ArrayLike) -> Array:
     Returns:
       A complex array ``(..., n)``, in no particular order.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.eigvals(jnp.array([[0.0, -1.0], [1.0, 0.0]]))
     Array([0.+1.j, 0.-1.j], dtype=complex64)
     """

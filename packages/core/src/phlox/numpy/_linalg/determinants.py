@@ -156,7 +156,6 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
       OptionError: `method` is not one of the listed names.
       UnsupportedError: 'qr' of complex matrices.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.slogdet(-jnp.eye(3))
     SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
     """
@@ -231,7 +230,6 @@ def det(a: ArrayLike) -> Array:
     Raises:
       ShapeError: the matrices are not square.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
     """

@@ -45,7 +45,6 @@ def norm(x: ArrayLike, ord: float | str | None = None, axis: Axis = None, keepdi
       OptionError: `ord` is not an order of norms of vectors or matrices.
       ShapeError: `axis` consists of more than two axes, or of none.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
     Array(5., dtype=float32)
     """
@@ -144,7 +143,6 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
     Raises:
       OptionError: `ord` is a string; or it is 0 and `x` is of an integer dtype.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.vector_norm(jnp.array([3.0, 4.0]), ord=1)
     Array(7., dtype=float32)
     """
@@ -172,7 +170,6 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "
     Raises:
       OptionError: `ord` is not an order of matrix norms.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]), ord=2)
     Array(4., dtype=float32)
     """
@@ -194,7 +191,6 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
     Raises:
       ShapeError: `x` has fewer than two axes, empty matrices, or matrices that are not square for another `p`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.cond(jnp.array([[4.0, 0.0], [0.0, 2.0]]))
     Array(2., dtype=float32)
     """

@@ -67,7 +67,6 @@ def dot(
     Raises:
       ShapeError: the axes that are summed over have different lengths.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
     Array(11., dtype=float32)
     """
@@ -148,7 +147,6 @@ def matmul(
     Raises:
       ShapeError: `a` or `b` is a scalar, the lengths n differ, or the leading axes do not broadcast.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.matmul(jnp.eye(2), jnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)
     """
@@ -175,7 +173,6 @@ def vdot(
     Raises:
       ShapeError: the numbers of elements differ.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.vdot(jnp.array([1j]), jnp.array([1j]))
     Array(1.+0.j, dtype=complex64)
     """
@@ -193,7 +190,6 @@ def inner(
     """The product of `a` and `b`, summed over the last axes of both, without conjugation (as ``numpy.inner``).
 
     Args:
-      a: array of shape (..., n), or a scalar.
       b: array of shape (..., n), or a scalar; its leading axes are not broadcast against the leading axes of `a`.
 
     Returns:
@@ -202,7 +198,6 @@ def inner(
     Raises:
       ShapeError: the last axes have different lengths.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.inner(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
     Array(11., dtype=float32)
     """
@@ -223,7 +218,6 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     Returns:
       An array of shape (m, n), of the promoted dtype.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.outer(jnp.arange(2), jnp.arange(2))
     Array([[0, 0],
            [0, 1]], dtype=int32)
@@ -256,16 +250,11 @@ def tensordot(
       axes: axes to sum over. An integer n sums over the last n axes of `a` and the first n axes of `b`, in order; a
         pair (axes of `a`, axes of `b`), of integers or of sequences of one length, names the axes.
 
-    Returns:
-      An array with the axes of `a`, then the axes of `b`, that are not summed over; its dtype is the promoted one or
-      `preferred_element_type`.
-
     Raises:
       ShapeError: paired axes or the two sequences have different lengths, or n is greater than the number of axes of
         `a` or `b`.
       ArgumentError: `axes` is neither a number nor a pair.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), 1).shape
     (2, 4)
     """
@@ -325,7 +314,6 @@ def trace(
     Raises:
       ShapeError: `axis1` and `axis2` are the same axis.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.trace(jnp.eye(3))
     Array(3., dtype=float32)
     """

@@ -59,7 +59,6 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     Raises:
       ShapeError: matrices are not square, or the shape of `b` does not match.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
     Array([1. , 0.5], dtype=float32)
     """
@@ -99,7 +98,6 @@ def inv(a: ArrayLike) -> Array:
     Raises:
       ShapeError: matrices are not square.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
@@ -136,7 +134,6 @@ def pinv(
       OptionError: both `rtol` and `rcond` are given.
       ShapeError: `a` has fewer than two axes.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0], [0.0, 0.0], [0.0, 4.0]])).round(3) + 0
     Array([[0.5 , 0.  , 0.  ],
            [0.  , 0.  , 0.25]], dtype=float32)
@@ -204,7 +201,6 @@ def lstsq(
     Raises:
       ShapeError: `a` is not a matrix, or the shape of `b` does not match.
 
-    >>> import phlox.numpy as jnp
     >>> x, _, rank, _ = jnp.linalg.lstsq(jnp.array([[1.0], [1.0]]), jnp.array([1.0, 3.0]))
     >>> round(float(x[0]), 4), int(rank)
     (2.0, 1)
@@ -293,7 +289,6 @@ def matrix_rank(
     Raises:
       OptionError: both `rtol` and `tol` are given.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.matrix_rank(jnp.ones((3, 3)))
     Array(1, dtype=int32)
     """
@@ -324,7 +319,6 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
       ShapeError: matrices are not square.
       ArgumentError: `n` is not an integer.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.matrix_power(jnp.array([[1.0, 1.0], [0.0, 1.0]]), 5)
     Array([[1., 5.],
            [0., 1.]], dtype=float32)
@@ -362,7 +356,6 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
       OptionError: `ind` is not positive.
       ShapeError: the product of the lengths of the first `ind` axes differs from that of the others.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.tensorinv(jnp.eye(6).reshape(2, 3, 6)).shape
     (6, 2, 3)
     """
@@ -392,7 +385,6 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     Raises:
       ShapeError: `a` does not begin with the shape of `b`, or its remaining axes do not have as many elements as `b`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.linalg.tensorsolve(jnp.eye(6).reshape(2, 3, 6), jnp.ones((2, 3))).shape
     (6,)
     """

@@ -51,7 +51,6 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     Raises:
       ShapeError: `m` has fewer than two axes.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.tril(jnp.ones((2, 2)))
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
@@ -64,7 +63,6 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros below the diagonal number `k` (as ``numpy.triu``).
 
-    >>> import phlox.numpy as jnp
     >>> jnp.triu(jnp.ones((2, 2)))
     Array([[1., 1.],
            [0., 1.]], dtype=float32)
@@ -212,7 +210,6 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     Returns:
       A square matrix with n + abs(k) rows, of the dtype of `v`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.diagflat(jnp.array([[1], [2]]))
     Array([[1, 0],
            [0, 2]], dtype=int32)
@@ -238,7 +235,6 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
       UnsupportedError: `inplace` or `wrap` is true.
       ShapeError: `a` has fewer than two axes, or more than two of different lengths.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 3.0, inplace=False)
     Array([[3., 0.],
            [0., 3.]], dtype=float32)
@@ -274,7 +270,6 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
       ShapeError: `x` is not a vector, or `N` is negative.
       ArgumentError: `x` is of dtype bool.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.vander(jnp.array([1, 2, 3]))
     Array([[1, 1, 1],
            [4, 2, 1],

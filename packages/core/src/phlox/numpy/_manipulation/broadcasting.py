@@ -48,7 +48,6 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: OutSharding = 
     Raises:
       ShapeError: `array` does not broadcast to `shape`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
     Array([[0, 1],
            [0, 1]], dtype=int32)
@@ -81,7 +80,6 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[Any, ...]:
     Raises:
       ShapeError: the shapes do not broadcast.
 
-    >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones((2, 1)), jnp.ones(3))]
     [(2, 3), (2, 3)]
     """

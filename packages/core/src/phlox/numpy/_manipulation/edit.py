@@ -48,7 +48,6 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     Raises:
       ShapeError: lengths along other axes differ.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.append(jnp.array([1, 2]), 3)
     Array([1, 2, 3], dtype=int32)
     """
@@ -68,7 +67,6 @@ def resize(a: ArrayLike, new_shape: Shape) -> Array:
     Raises:
       ShapeError: a length is negative.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.resize(jnp.array([1, 2, 3]), 5)
     Array([1, 2, 3, 1, 2], dtype=int32)
     """
@@ -107,7 +105,6 @@ def delete(
       ArgumentError: `obj` is an array of neither integers nor bools.
       ConcretizationTypeError: `obj` is traced.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.delete(jnp.array([4, 5, 6]), 1)
     Array([4, 6], dtype=int32)
     """
@@ -177,7 +174,6 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
       ShapeError: `obj` has more than one axis.
       ArgumentError: `obj` is not of integers.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.insert(jnp.array([1, 2, 3]), 1, 9)
     Array([1, 9, 2, 3], dtype=int32)
     """
@@ -227,7 +223,6 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
       ConcretizationTypeError: `filt` is traced.
       OptionError: `trim` is not a string.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))
     Array([1, 0, 2], dtype=int32)
     """

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._api.jit.jit import jit
+from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ir import dtypes
 from ..._ir.avals import typeof_value
@@ -70,7 +71,6 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
       ShapeError: `arrays` is empty, the arrays have no axes, or they differ in length along another axis.
       ArgumentError: `arrays` is not a sequence.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.concatenate([jnp.zeros(2), jnp.ones(1)])
     Array([0., 0., 1.], dtype=float32)
     """
@@ -95,7 +95,6 @@ def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     Raises:
       ShapeError: `arrays` is empty, the arrays have no axes, or they differ in length along another axis.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.concat([jnp.zeros(1), jnp.ones(1)])
     Array([0., 1.], dtype=float32)
     """
@@ -132,7 +131,6 @@ def stack(
       ShapeError: `arrays` is empty, or the shapes differ.
       UnsupportedError: `out` is not None.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.stack([1.0, 2.0])
     Array([1., 2.], dtype=float32, weak_type=True)
     """
@@ -154,27 +152,22 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     Raises:
       ShapeError: `tup` is empty, or lengths along other axes differ.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.vstack([jnp.zeros(2), jnp.ones(2)]).shape
     (2, 2)
     """
     return concatenate([atleast_2d(x) for x in rows_of("vstack", tup, dtype)], 0, dtype)
 
 
+@docs_from(vstack)
 def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along the second axis, vectors along the first (as ``numpy.hstack``).
 
     Args:
       tup: sequence of arrays that differ in length along this axis only; a number counts as a vector.
-      dtype: dtype of the result; None is the promoted dtype of the arrays.
 
     Returns:
       An array with at least one axis.
 
-    Raises:
-      ShapeError: `tup` is empty, or lengths along other axes differ.
-
-    >>> import phlox.numpy as jnp
     >>> jnp.hstack([jnp.zeros(2), jnp.ones(1)])
     Array([0., 0., 1.], dtype=float32)
     """
@@ -206,26 +199,22 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 
       ShapeError: the axis cannot be split into that many equal parts (see `array_split`), or the number of parts is
         less than one.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.split(jnp.arange(4), 2)
     [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
     """
     return _cut("split", ary, indices_or_sections, axis, even=True)
 
 
+@docs_from(split)
 def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """Like `split`, but the first parts may be longer by one (as ``numpy.array_split``).
 
     Args:
       ary, indices_or_sections, axis: as for `split`.
 
-    Returns:
-      A list of arrays of the dtype of `ary`.
-
     Raises:
       ShapeError: the number of parts is less than one.
 
-    >>> import phlox.numpy as jnp
     >>> [x.shape[0] for x in jnp.array_split(jnp.arange(5), 2)]
     [3, 2]
     """

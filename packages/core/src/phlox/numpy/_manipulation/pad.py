@@ -96,7 +96,6 @@ def pad(
       UnsupportedError: `mode` is not one of the listed names.
       OptionError: a keyword is not an option of the mode, or `reflect_type` is not one of the listed names.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.pad(jnp.array([1, 2, 3]), 1, "reflect")
     Array([2, 1, 2, 3, 2], dtype=int32)
     """

@@ -42,7 +42,6 @@ def tile(A: ArrayLike, reps: Shape) -> Array:
     Returns:
       An array of the dtype of `A`, whose length along each axis is multiplied by the number of repetitions.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.tile(jnp.arange(2), 2)
     Array([0, 1, 0, 1], dtype=int32)
     """
@@ -98,7 +97,6 @@ def repeat(
       DtypeError: `repeats` are not integers.
       ConcretizationTypeError: `repeats` is traced and there is no `total_repeat_length`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.repeat(jnp.arange(2), 2), jnp.repeat(jnp.arange(2), jnp.array([1, 2]))
     (Array([0, 0, 1, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
@@ -170,7 +168,6 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[in
     Returns:
       An array of the shape and dtype of `a`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.roll(jnp.arange(4), 1)
     Array([3, 0, 1, 2], dtype=int32)
     """

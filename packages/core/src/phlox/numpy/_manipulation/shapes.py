@@ -56,7 +56,6 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
     Returns:
       A tuple of ints, one for each axis.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.shape(jnp.ones((2, 3)))
     (2, 3)
     """
@@ -88,7 +87,6 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     Returns:
       An int.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), 1)
     (6, 3)
     """
@@ -139,7 +137,6 @@ def reshape(
       ArgumentError: `shape` is traced or not of integers.
       OptionError: `order` is not one of the listed names.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.reshape(jnp.arange(4), (2, -1))
     Array([[0, 1],
            [2, 3]], dtype=int32)
@@ -172,7 +169,6 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
     Raises:
       OptionError: `order` is not one of the listed names.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.ravel(jnp.ones((2, 2)))
     Array([1., 1., 1., 1.], dtype=float32)
     """
@@ -212,7 +208,6 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     Raises:
       ShapeError: `axes` is not a permutation of the axes of `a`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.transpose(jnp.ones((2, 3))).shape
     (3, 2)
     """
@@ -232,7 +227,6 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     Args:
       axes: permutation of the axes: axis i of the result is axis ``axes[i]`` of `a`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
@@ -251,7 +245,6 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     Raises:
       ShapeError: `x` has fewer than two axes.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
     (5, 3, 2)
     """
@@ -271,7 +264,6 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     Returns:
       An array of the dtype of `a`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
@@ -296,21 +288,17 @@ def _transposed(a: Any, order: tuple[int, ...]) -> Any:
     return ops.transpose(a, permutation=order)
 
 
+@docs_from(swapaxes)
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """`a` with axes moved to other positions, the others in their original order (as ``numpy.moveaxis``).
 
     Args:
-      a: array of any dtype.
       source: axis or axes of `a` to move.
       destination: position in the result of each axis in `source`; an integer or a sequence of them.
-
-    Returns:
-      An array of the dtype of `a`.
 
     Raises:
       ShapeError: `source` and `destination` differ in length, or name an axis twice.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
@@ -331,40 +319,32 @@ def _moved(rank: int, source: int | Sequence[int], destination: int | Sequence[i
     return tuple(order)
 
 
+@docs_from(transpose)
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """`a` with new axes of length one (as ``numpy.expand_dims``).
 
     Args:
-      a: array of any dtype and shape.
       axis: position or positions of the new axes in the result.
-
-    Returns:
-      An array of the dtype of `a`.
 
     Raises:
       ShapeError: a position occurs twice.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.expand_dims(jnp.ones(3), (0, -1)).shape
     (1, 3, 1)
     """
     return insert_axes("expand_dims", check_one("expand_dims", a), several(axis))
 
 
+@docs_from(transpose)
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """`a` without axes of length one (as ``numpy.squeeze``).
 
     Args:
-      a: array of any dtype and shape.
       axis: axis or axes to drop; None drops all of length one.
-
-    Returns:
-      An array of the dtype of `a`.
 
     Raises:
       ShapeError: an axis to drop has another length.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape
     (3,)
     """
@@ -384,7 +364,6 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     Returns:
       An array of the shape and dtype of `m`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.flip(jnp.arange(3))
     Array([2, 1, 0], dtype=int32)
     """
@@ -408,16 +387,13 @@ def atleast_1d(*arys: ArrayLike) -> Any:
     return out[0] if len(out) == 1 else tuple(out)
 
 
+@docs_from(atleast_1d)
 def atleast_2d(*arys: ArrayLike) -> Any:
     """Arrays as arrays with at least two axes, new ones in front (as ``numpy.atleast_2d``).
-
-    Args:
-      *arys: arrays or numbers.
 
     Returns:
       An array for one argument, a tuple of arrays for several; a number has shape (1, 1), a vector (1, n).
 
-    >>> import phlox.numpy as jnp
     >>> jnp.atleast_2d(jnp.ones(3)).shape
     (1, 3)
     """

@@ -29,7 +29,6 @@ def atleast_3d(*arys: ArrayLike) -> Any:
     Returns:
       An array for one argument, a tuple of arrays for several; a vector has shape (1, n, 1), a matrix (m, n, 1).
 
-    >>> import phlox.numpy as jnp
     >>> jnp.atleast_3d(jnp.ones(3)).shape
     (1, 3, 1)
     """
@@ -56,7 +55,6 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     Raises:
       ShapeError: `tup` is empty, or lengths along other axes differ.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.dstack([jnp.zeros(2), jnp.ones(2)]).shape
     (1, 2, 2)
     """
@@ -75,7 +73,6 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     Raises:
       ShapeError: `tup` is empty, or the numbers of rows differ.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
     Array([[1, 3],
            [2, 4]], dtype=int32)
@@ -99,7 +96,6 @@ def block(arrays: ArrayLike | list[ArrayLike]) -> Array:
       ShapeError: lists have different depths or are empty, or lengths differ.
       ArgumentError: `arrays` contains a tuple in place of a list.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.block([[jnp.eye(2), jnp.zeros((2, 1))], [jnp.ones((1, 3))]])
     Array([[1., 0., 0.],
            [0., 1., 0.],
@@ -156,7 +152,6 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
       AxisError: `ary` has no axes.
       ShapeError: the axis cannot be split into that many equal parts.
 
-    >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.vsplit(jnp.ones((4, 2)), 2)]
     [(2, 2), (2, 2)]
     """
@@ -167,7 +162,6 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """`ary` split along the second axis, or along the first if it is a vector (as ``numpy.hsplit``).
 
-    >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.hsplit(jnp.ones((2, 4)), 2)]
     [(2, 2), (2, 2)]
     """
@@ -182,7 +176,6 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
     Raises:
       AxisError: `ary` has fewer than three axes.
 
-    >>> import phlox.numpy as jnp
     >>> [x.shape for x in jnp.dsplit(jnp.ones((1, 2, 4)), 2)]
     [(1, 2, 2), (1, 2, 2)]
     """
@@ -203,7 +196,6 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     Raises:
       ShapeError: `x` has no axes.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]), axis=1)
     (Array([1, 3], dtype=int32), Array([2, 4], dtype=int32))
     """
@@ -234,26 +226,22 @@ def fliplr(m: ArrayLike) -> Array:
     Raises:
       AxisError: `m` has fewer than two axes.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.fliplr(jnp.array([[1, 2]]))
     Array([[2, 1]], dtype=int32)
     """
     return _flipped("fliplr", m, 1)
 
 
+@docs_from(fliplr)
 def flipud(m: ArrayLike) -> Array:
     """`m` with its rows in reverse order (as ``numpy.flipud``).
 
     Args:
       m: array of any dtype with at least one axis, of which the first is reversed.
 
-    Returns:
-      An array of the shape and dtype of `m`.
-
     Raises:
       AxisError: `m` has no axes.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.flipud(jnp.array([1, 2]))
     Array([2, 1], dtype=int32)
     """
@@ -275,7 +263,6 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     Raises:
       ShapeError: `m` has fewer than two axes, or `axes` contains an axis twice.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
     Array([[2, 4],
            [1, 3]], dtype=int32)
@@ -308,7 +295,6 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     Raises:
       AxisError: `start` is neither an axis nor the end.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
     (4, 2, 3)
     """

@@ -65,7 +65,6 @@ def allclose(
     Returns:
       A bool array of shape ().
 
-    >>> import phlox.numpy as jnp
     >>> jnp.allclose(jnp.ones(2), 1.0)
     Array(True, dtype=bool)
     """
@@ -83,7 +82,6 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     Returns:
       A bool array of shape ().
 
-    >>> import phlox.numpy as jnp
     >>> jnp.array_equal(jnp.arange(2), jnp.array([0, 1]))
     Array(True, dtype=bool)
     """
@@ -106,7 +104,6 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     Returns:
       A bool array of shape (); False where the shapes do not broadcast.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.array_equiv(jnp.ones(2), 1.0)
     Array(True, dtype=bool)
     """

@@ -111,10 +111,6 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     Returns:
       An array of int32 of the shape of `a`.
 
-    Raises:
-      UnsupportedError: `a` is complex.
-      AxisError: `kth` is out of bounds for the axis.
-
     >>> jnp.argpartition(jnp.array([3, 1, 2, 5, 0]), 2)
     Array([4, 1, 2, 0, 3], dtype=int32)
     """

@@ -50,7 +50,6 @@ def sort(
     Raises:
       ArgumentError: `kind` or `order` is not None.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.sort(jnp.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
@@ -82,10 +81,6 @@ def argsort(
     Returns:
       An array of indices of the shape of `a`, or a vector where `axis` is None.
 
-    Raises:
-      ArgumentError: `kind` or `order` is not None.
-
-    >>> import phlox.numpy as jnp
     >>> jnp.argsort(jnp.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
     """

@@ -68,7 +68,6 @@ def mean(
     Raises:
       DtypeError: `where` is not of bools.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.mean(jnp.array([1, 2, 3, 4]))
     Array(2.5, dtype=float32)
     """
@@ -164,7 +163,6 @@ def var(
       OptionError: both `ddof` and `correction` are given.
       DtypeError: `a` is complex and `dtype` is not; `where` is not of bools.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.var(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
@@ -215,14 +213,9 @@ def std(
     Args:
       dtype: float or complex dtype of the computation and of the result; None chooses it as for `var`.
 
-    Returns:
-      An array without the reduced axes, real unless `dtype` is complex; nan where the divisor is not positive.
-
     Raises:
       DtypeError: `dtype` is neither a float nor complex; `a` is complex and `dtype` is not; `where` is not of bools.
-      OptionError: both `ddof` and `correction` are given.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
@@ -250,7 +243,6 @@ def average(
     Raises:
       ShapeError: the shape of `weights` matches neither `a` nor the lengths of `axis`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
     Array(1.5, dtype=float32)
     """

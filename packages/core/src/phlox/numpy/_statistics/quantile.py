@@ -348,11 +348,6 @@ def nanmedian(
     Returns:
       An array of floats without the reduced axes; nan where all elements are nan.
 
-    Raises:
-      DtypeError: `a` is complex.
-      OptionError: `overwrite_input` is true.
-      ShapeError: there are no elements to reduce.
-
     >>> jnp.nanmedian(jnp.array([4.0, jnp.nan, 3.0]))
     Array(3.5, dtype=float32)
     """

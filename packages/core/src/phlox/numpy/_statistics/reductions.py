@@ -146,7 +146,6 @@ def sum(
       DtypeError: `where` is not of bools.
       ShapeError: `initial` has axes.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.sum(jnp.ones((2, 3)), axis=1)
     Array([3., 3.], dtype=float32)
     """
@@ -180,11 +179,6 @@ def prod(
     Returns:
       An array without the axes multiplied over, of the dtype that `sum` gives.
 
-    Raises:
-      DtypeError: `where` is not of bools.
-      ShapeError: `initial` has axes.
-
-    >>> import phlox.numpy as jnp
     >>> jnp.prod(jnp.array([2.0, 3.0]))
     Array(6., dtype=float32)
     """
@@ -257,7 +251,6 @@ def max(
       ShapeError: there are no elements to reduce, or `where` is given, without `initial`; `initial` has axes.
       DtypeError: `where` is not of bools.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.max(jnp.array([1, 3, 2]))
     Array(3, dtype=int32)
     """
@@ -284,7 +277,6 @@ def min(
 
     Elements that share the minimum share its derivative equally.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.min(jnp.array([1, 3, 2]))
     Array(1, dtype=int32)
     """
@@ -318,11 +310,6 @@ def minmax(
     Returns:
       The pair (minimum, maximum) of arrays without the reduced axes, of the dtype of `a`.
 
-    Raises:
-      ShapeError: there are no elements to reduce, or `where` is given, without `initial`; `initial` has axes.
-      DtypeError: `where` is not of bools.
-
-    >>> import phlox.numpy as jnp
     >>> jnp.minmax(jnp.array([1, 3, 2]))
     (Array(1, dtype=int32), Array(3, dtype=int32))
     """
@@ -344,7 +331,6 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
       ShapeError: there are no elements.
       DtypeError: `a` is of dtype bool.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.ptp(jnp.array([1, 3, 2]))
     Array(2, dtype=int32)
     """
@@ -391,7 +377,6 @@ def all(
     Raises:
       DtypeError: `where` is not of bools.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.all(jnp.array([True, False]))
     Array(False, dtype=bool)
     """
@@ -410,7 +395,6 @@ def any(
     Returns:
       An array of bools without the reduced axes; False where there are no elements.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.any(jnp.array([True, False]))
     Array(True, dtype=bool)
     """
@@ -431,7 +415,6 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     Returns:
       An array of int32 (int64 in x64 mode) without the reduced axes.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.count_nonzero(jnp.array([0, 1, 2]))
     Array(2, dtype=int32)
     """
@@ -476,7 +459,6 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     Raises:
       ShapeError: there are no elements.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.argmax(jnp.array([1, 3, 2]))
     Array(1, dtype=int32)
     """
@@ -489,7 +471,6 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Index of the first minimum along `axis`, or of the first nan if there is one (as ``numpy.argmin``).
 
-    >>> import phlox.numpy as jnp
     >>> jnp.argmin(jnp.array([3, 1, 2]))
     Array(1, dtype=int32)
     """
@@ -528,7 +509,6 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     Returns:
       An array of the shape of `a`, or a vector where `axis` is None.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.cumsum(jnp.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)
     """
@@ -545,7 +525,6 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
     Args:
       axis: axis along which products accumulate; None flattens `a`.
 
-    >>> import phlox.numpy as jnp
     >>> jnp.cumprod(jnp.array([1, 2, 3]))
     Array([1, 2, 6], dtype=int32)
     """

@@ -43,7 +43,6 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
       ShapeError: the matrices are not square.
       DtypeError: there is no routine for the dtype (float16, bfloat16).
 
-    >>> import phlox.numpy as jnp
     >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 1.],
            [0., 2.]], dtype=float32)
@@ -69,7 +68,6 @@ def cho_factor(
     Returns:
       A pair: the triangular factors, of the shape and inexact dtype of `a`, and `lower`.
 
-    >>> import phlox.numpy as jnp
     >>> cho_factor(jnp.array([[4.0]]))
     (Array([[2.]], dtype=float32), False)
     """
@@ -100,7 +98,6 @@ def svd(
       ShapeError: `a` has fewer than two axes.
       DtypeError: there is no routine for the dtype (float16, bfloat16).
 
-    >>> import phlox.numpy as jnp
     >>> svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
     """
@@ -178,7 +175,6 @@ def eigh(
       OptionError: `type` is not 1, 2 or 3.
       ShapeError: the matrices are not square, or `a` and `b` differ in size.
 
-    >>> import phlox.numpy as jnp
     >>> eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]), eigvals_only=True)
     Array([1., 3.], dtype=float32)
     """
@@ -203,7 +199,6 @@ def schur(a: ArrayLike, output: str = "real") -> list[Array]:
       DtypeError: `a` has an integer dtype.
       DtypeError: there is no routine for the dtype (float16, bfloat16).
 
-    >>> import phlox.numpy as jnp
     >>> schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))[0]
     Array([[1., 2.],
            [0., 3.]], dtype=float32)
@@ -227,7 +222,6 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
       ``(lu, piv)``: U on and above the diagonal, L without its diagonal of ones below, of the shape and inexact dtype
       of `a`; and int32 [..., min(m, n)]: row i was exchanged with row ``piv[i]``.
 
-    >>> import phlox.numpy as jnp
     >>> lu_factor(jnp.array([[0.0, 1.0], [2.0, 3.0]]))[1]
     Array([1, 1], dtype=int32)
     """
@@ -250,7 +244,6 @@ def lu(
       ``(P, L, U)``: permutation matrices [..., m, m], lower triangles [..., m, k] with ones on the diagonal, and upper
       triangles [..., k, n], where k = min(m, n); of the inexact dtype of `a`.
 
-    >>> import phlox.numpy as jnp
     >>> lu(jnp.array([[0.0, 1.0], [2.0, 3.0]]))[0]
     Array([[0., 1.],
            [1., 0.]], dtype=float32)
@@ -302,7 +295,6 @@ def qr(
       ShapeError: `a` has fewer than two axes.
       DtypeError: there is no routine for the dtype (float16, bfloat16).
 
-    >>> import phlox.numpy as jnp
     >>> qr(jnp.array([[3.0], [4.0]]), mode="r")
     (Array([[-5.],
            [ 0.]], dtype=float32),)
@@ -340,7 +332,6 @@ def qr_multiply(
       OptionError: `mode` is unknown.
       ShapeError: `c` does not fit Q.
 
-    >>> import phlox.numpy as jnp
     >>> qr_multiply(jnp.array([[3.0], [4.0]]), jnp.array([5.0, 0.0]))
     (Array([-3.], dtype=float32), Array([[-5.]], dtype=float32))
     """
@@ -399,7 +390,6 @@ def hessenberg(
       DtypeError: `a` has an integer dtype.
       DtypeError: there is no routine for the dtype (float16, bfloat16).
 
-    >>> import phlox.numpy as jnp
     >>> hessenberg(jnp.eye(2))
     Array([[1., 0.],
            [0., 1.]], dtype=float32)

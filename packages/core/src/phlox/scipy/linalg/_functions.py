@@ -99,7 +99,6 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
       ShapeError: the matrices are not square.
       DtypeError: the precision is neither single nor double.
 
-    >>> import phlox.numpy as jnp
     >>> expm(jnp.array([[0.0, 1.0], [0.0, 0.0]]))
     Array([[1., 1.],
            [0., 1.]], dtype=float32)
@@ -154,7 +153,6 @@ def expm_frechet(
       ShapeError: `A` and `E` are not square matrices of one shape.
       DtypeError: the dtypes differ, or the precision is neither single nor double.
 
-    >>> import phlox.numpy as jnp
     >>> expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), compute_expm=False)
     Array([[1.]], dtype=float32)
     """
@@ -220,7 +218,6 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
       UnsupportedError: `blocksize` is above 1.
       ShapeError: the matrices are not square.
 
-    >>> import phlox.numpy as jnp
     >>> sqrtm(jnp.array([[4.0, 0.0], [0.0, 9.0]])).real
     Array([[2., 0.],
            [0., 3.]], dtype=float32)
@@ -246,7 +243,6 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     Raises:
       ShapeError: `T` and `Z` are not square matrices of one size.
 
-    >>> import phlox.numpy as jnp
     >>> t, z = rsf2csf(*schur(jnp.array([[0.0, -1.0], [1.0, 0.0]])))
     >>> abs(t[1, 0])
     Array(0., dtype=float32)
@@ -308,7 +304,6 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Array |
       ShapeError: the matrices are not square.
       DtypeError: `A` are integers.
 
-    >>> import phlox.numpy as jnp
     >>> funm(jnp.array([[4.0, 0.0], [0.0, 9.0]]), jnp.sqrt).real
     Array([[2., 0.],
            [0., 3.]], dtype=float32)
@@ -389,7 +384,6 @@ def polar(
       UnsupportedError: 'qdwh' does not take this shape.
       DtypeError: there is no routine for the dtype (float16, bfloat16).
 
-    >>> import phlox.numpy as jnp
     >>> polar(jnp.array([[0.0, -2.0], [1.0, 0.0]]), method="svd")[1]
     Array([[1., 0.],
            [0., 2.]], dtype=float32)
@@ -439,7 +433,6 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
       ShapeError: the shapes are incompatible.
       OptionError: `method` is unknown.
 
-    >>> import phlox.numpy as jnp
     >>> solve_sylvester(jnp.array([[1.0]]), jnp.array([[3.0]]), jnp.array([[8.0]]))
     Array([[2.]], dtype=float32)
     """

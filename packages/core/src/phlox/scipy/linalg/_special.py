@@ -39,7 +39,6 @@ def block_diag(*arrs: ArrayLike) -> Array:
     Raises:
       ShapeError: the stacks do not broadcast.
 
-    >>> import phlox.numpy as jnp
     >>> block_diag(jnp.array([[1, 2]]), 3)
     Array([[1, 2, 0],
            [0, 0, 3]], dtype=int32)
@@ -76,7 +75,6 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     Returns:
       Matrices of shape [..., m, n], of the promoted dtype.
 
-    >>> import phlox.numpy as jnp
     >>> toeplitz(jnp.array([1, 2]), jnp.array([1, 5, 6]))
     Array([[1, 5, 6],
            [2, 1, 5]], dtype=int32)
@@ -104,7 +102,6 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     Raises:
       ShapeError: an argument has no axis.
 
-    >>> import phlox.numpy as jnp
     >>> hankel(jnp.array([1, 2]), jnp.array([2, 5, 6]))
     Array([[1, 2, 5],
            [2, 5, 6]], dtype=int32)
@@ -131,7 +128,6 @@ def circulant(c: ArrayLike) -> Array:
     Returns:
       Matrices of shape [..., n, n], of the dtype of `c`.
 
-    >>> import phlox.numpy as jnp
     >>> circulant(jnp.array([1, 2, 3]))
     Array([[1, 3, 2],
            [2, 1, 3],
@@ -156,7 +152,6 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     Raises:
       ShapeError: the lengths do not fit.
 
-    >>> import phlox.numpy as jnp
     >>> leslie(jnp.array([1.0, 2.0]), jnp.array([0.5]))
     Array([[1. , 2. ],
            [0.5, 0. ]], dtype=float32)
@@ -184,7 +179,6 @@ def companion(a: ArrayLike) -> Array:
     Raises:
       ShapeError: `a` has less than two coefficients.
 
-    >>> import phlox.numpy as jnp
     >>> companion(jnp.array([1.0, -3.0, 2.0]))
     Array([[ 3., -2.],
            [ 1.,  0.]], dtype=float32)
@@ -207,7 +201,6 @@ def fiedler(a: ArrayLike) -> Array:
     Returns:
       Symmetric matrices of shape [..., n, n], of the dtype of `a` (real for complex numbers).
 
-    >>> import phlox.numpy as jnp
     >>> fiedler(jnp.array([1, 4]))
     Array([[0, 3],
            [3, 0]], dtype=int32)
@@ -231,7 +224,6 @@ def fiedler_companion(a: ArrayLike) -> Array:
     Raises:
       ShapeError: `a` has no coefficient.
 
-    >>> import phlox.numpy as jnp
     >>> fiedler_companion(jnp.array([1.0, -3.0, 2.0]))
     Array([[ 3., -2.],
            [ 1.,  0.]], dtype=float32)
@@ -277,7 +269,6 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
       OptionError: `n` is not positive, or `mode` is unknown.
       ShapeError: `a` has no element along the last axis.
 
-    >>> import phlox.numpy as jnp
     >>> convolution_matrix(jnp.array([1, 2]), 2)
     Array([[1, 0],
            [2, 1],
@@ -335,11 +326,9 @@ def hilbert(n: int) -> Array:
 
 
 @functools.partial(jit, inline=True, static_argnames="n")
+@docs_from(hilbert)
 def invhilbert(n: int) -> Array:
     """The inverse of Hilbert's matrix (as ``scipy.linalg.invhilbert``), whose elements are integers.
-
-    Args:
-      n: number of rows and of columns.
 
     Returns:
       A matrix of shape [n, n], float32 (float64 in x64 mode); large elements are rounded.

@@ -36,7 +36,6 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     Raises:
       ShapeError: the matrices are not square.
 
-    >>> import phlox.numpy as jnp
     >>> det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
     """
@@ -53,7 +52,6 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     Raises:
       DtypeError: there is no routine for the dtype (float16, bfloat16).
 
-    >>> import phlox.numpy as jnp
     >>> inv(jnp.array([[4.0]]))
     Array([[0.25]], dtype=float32)
     """
@@ -114,7 +112,6 @@ def cho_solve(
     Raises:
       ShapeError: the shapes are incompatible.
 
-    >>> import phlox.numpy as jnp
     >>> cho_solve(phlox.scipy.linalg.cho_factor(jnp.array([[4.0]])), jnp.array([2.0]))
     Array([0.5], dtype=float32)
     """
@@ -140,7 +137,6 @@ def lu_solve(
     Raises:
       OptionError: `trans` is not 0, 1 or 2.
 
-    >>> import phlox.numpy as jnp
     >>> lu_solve(phlox.scipy.linalg.lu_factor(jnp.array([[4.0]])), jnp.array([2.0]))
     Array([0.5], dtype=float32)
     """
@@ -200,7 +196,6 @@ def solve_triangular(
     Raises:
       OptionError: `trans` is unknown.
 
-    >>> import phlox.numpy as jnp
     >>> solve_triangular(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([4.0, 8.0]))
     Array([1., 2.], dtype=float32)
     """
@@ -253,7 +248,6 @@ def solve(
       OptionError: `assume_a` is unknown.
       ShapeError: the shapes are incompatible.
 
-    >>> import phlox.numpy as jnp
     >>> solve(jnp.array([[4.0]]), jnp.array([2.0]), assume_a="pos")
     Array([0.5], dtype=float32)
     """

@@ -55,7 +55,6 @@ def eigh_tridiagonal(
       OptionError: `select` is unknown, or `select_range` is not in order or out of range.
       UnsupportedError: `select` is 'v'.
 
-    >>> import phlox.numpy as jnp
     >>> eigh_tridiagonal(jnp.array([2.0, 2.0]), jnp.array([1.0]), eigvals_only=True).round()
     Array([1., 3.], dtype=float32)
     """
