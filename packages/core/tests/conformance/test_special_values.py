@@ -524,6 +524,27 @@ def test_derivatives_far_out(name, arguments, slopes):
     np.testing.assert_allclose(values, np.float32(slopes), rtol=1e-5)
 
 
+#: The second derivatives of differences lose twice as many digits: that of log_ndtr was 1.9 at -100.
+LARGE_ARGUMENTS = {
+    "i0e": lambda x: mpmath.besseli(0, x) * mpmath.exp(-abs(x)),
+    "i1e": lambda x: mpmath.besseli(1, x) * mpmath.exp(-abs(x)),
+    "log_ndtr": lambda x: mpmath.log(mpmath.erfc(-x / mpmath.sqrt(2)) / 2),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", LARGE_ARGUMENTS)
+def test_derivatives_at_large_arguments(name, dtype):
+    with phlox.enable_x64(dtype == "float64"), mpmath.workdps(60):
+        first = phlox.grad(getattr(special, name))
+        for derivative, function, rel in ((1, first, 3e-6), (2, phlox.grad(first), 1e-4)):
+            for size in (9.5, 12, 29.5, 31, 100, 1e3, 1e4, 1e5):
+                for x in (-size, size):
+                    exact = float(mpmath.diff(LARGE_ARGUMENTS[name], x, derivative))
+                    bound = rel if dtype == "float32" else rel * 1e-8
+                    assert float(function(np.dtype(dtype).type(x))) == pytest.approx(exact, rel=bound, abs=1e-37), x
+
+
 def test_limits_of_infinite_values():
     assert special.comb(np.float32(1e30), np.float32(1e20)) == np.inf
     np.testing.assert_array_equal(special.poch(np.float32([1.5, 1e-5, 3]), np.float32(np.inf)), np.inf)
