@@ -204,6 +204,21 @@ def test_incomplete_functions_of_large_parameters():
     np.testing.assert_allclose(slope, scipy.stats.gamma.pdf(points[1], points[0]), rtol=5e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [50.0, 1e4, 1e6, 1e8, 1e10])
+def test_derivatives_by_large_parameters_of_gamma(size, dtype):
+    """Beside differences in float64. In float32, jax's have one digit at 1e6 and none at 1e8: derivatives of samples."""
+    with phlox.enable_x64(True):
+        x = (size + np.sqrt(size) * np.array([-3, -1, -0.1, 0, 0.3, 2])).astype(dtype)
+        h = 1e-3 * np.sqrt(size)
+        values = {k: np.asarray(special.gammainc(size + k * h, x.astype(float))) for k in (-2, -1, 1, 2)}
+        exact = (8 * (values[1] - values[-1]) - values[2] + values[-2]) / (12 * h)
+        a, rel = np.full_like(x, size), 5e-6 if dtype == "float32" else 1e-8
+        np.testing.assert_allclose(phlox.lax.igamma_grad_a(a, x), exact, rtol=rel)
+        density = phlox.vmap(phlox.grad(special.gammainc, 1))(a.astype(float), x.astype(float))
+        np.testing.assert_allclose(phlox.lax.random_gamma_grad(a, x), -exact / density, rtol=rel)
+
+
 @pytest.mark.parametrize(("dtype", "rel"), [("float32", 5e-3), ("float64", 1e-10)])
 def test_betainc_takes_as_many_turns_as_it_needs(dtype, rel):
     """jax stops after 200 (600 in float64): it has 0.999 for the second in float32, and 0.49 in float64."""
