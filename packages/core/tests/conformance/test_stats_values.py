@@ -6,6 +6,7 @@ float32 with locations and scales.
 
 import jax
 import jax.scipy.stats
+import mpmath
 import numpy as np
 import pytest
 import scipy.special
@@ -121,6 +122,18 @@ def test_logarithms_of_shares_and_counts(size):
     np.testing.assert_allclose(function(counts, n, p), exact, rtol=2e-6)
     slopes = np.where(counts == 0, 0, counts / np.where(p == 0, 1, p))
     np.testing.assert_allclose(phlox.grad(function, 2)(counts, n, p), slopes, rtol=1e-6)
+
+
+def test_generalized_normal_where_the_power_underflows():
+    """0.001**30 is 0 in float32, where jax and SciPy have 1/2, and jax derivatives of nan."""
+    function = phlox.scipy.stats.gennorm.cdf
+    for beta in (2.0, 8.0, 30.0, 300.0):
+        for x in (-0.6, -1e-3, -1e-8, 0.0, 1e-30, 0.02, 0.9):
+            share = mpmath.gammainc(mpmath.mpf(1) / beta, 0, abs(mpmath.mpf(x)) ** beta, regularized=True)
+            exact = [0.5 + np.sign(x) * float(share) / 2, scipy.stats.gennorm.pdf(x, beta)]
+            result = [f(np.float32(x), np.float32(beta)) for f in (function, phlox.grad(function))]
+            np.testing.assert_allclose(result, exact, rtol=5e-6)
+            assert np.isfinite(phlox.grad(function, 1)(np.float32(x), np.float32(beta)))
 
 
 def test_slopes_at_ends():
