@@ -124,6 +124,31 @@ def test_logarithms_of_shares_and_counts(size):
     np.testing.assert_allclose(phlox.grad(function, 2)(counts, n, p), slopes, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("a", "x"),
+    [(0.5, 80), (3, 72), (3, 2e-30), (30, 578), (30, 3e-7), (300, 127), (300, 4e3), (1e4, 8700), (1e4, 14e3)],
+)
+def test_logarithms_of_tails_that_underflow(a, x, dtype):
+    """In jax they are -inf, and their derivatives nan: of `gamma` and `chi2`."""
+    with phlox.enable_x64(dtype == "float64"), mpmath.workdps(60):
+        point = [np.dtype(dtype).type(v) for v in (x, a)]
+        exact = [mpmath.mpf(float(v)) for v in point]
+        limits = (lambda x: (x, mpmath.inf)) if x > a else (lambda x: (0, x))
+        truth = lambda x, a: mpmath.log(mpmath.gammainc(a, *limits(x), regularized=True))
+        first, second = ([mpmath.diff(truth, exact, n) for n in orders] for orders in (((1, 0), (0, 1)), ((2, 0),)))
+        rel = 1e-5 if dtype == "float32" else 1e-11
+        for distribution, factor in ((phlox.scipy.stats.gamma, 1), (phlox.scipy.stats.chi2, 2)):
+            method = distribution.logsf if x > a else distribution.logcdf
+            function = lambda x, a, method=method, factor=factor: method(factor * x, factor * a)
+            assert float(function(*point)) == pytest.approx(float(truth(*exact)), rel=rel)
+            slope = phlox.grad(function)
+            slopes = slope(*point), phlox.grad(function, 1)(*point)
+            np.testing.assert_allclose(slopes, [float(v) for v in first], rtol=rel)
+            if abs(second[0]) < 1e37:
+                assert float(phlox.grad(slope)(*point)) == pytest.approx(float(second[0]), rel=1e3 * rel)
+
+
 def test_generalized_normal_where_the_power_underflows():
     """0.001**30 is 0 in float32, where jax and SciPy have 1/2, and jax derivatives of nan."""
     function = phlox.scipy.stats.gennorm.cdf

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, type_of

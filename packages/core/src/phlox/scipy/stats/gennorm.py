@@ -33,7 +33,7 @@ def _below(x: Any, beta: Any) -> Any:
     size = jnp.where(x >= 0, x, -x)
     middle = size**beta < jnp.finfo(type_of(x).dtype).eps
     half = 0.5 * gammaincc(1 / beta, jnp.where(middle, 1, size) ** beta)
-    # The power may underflow, and its derivative at 0 is infinity times 0. There it is a line whose slope is the density.
+    # The power may underflow, and its derivative at 0 is infinity times 0. There the density is the slope of a line.
     half = jnp.where(middle, 0.5 - size * jnp.exp(_log_density(jnp.zeros_like(x), beta)), half)
     return jnp.where(beta > 0, jnp.where(x >= 0, 1 - half, half), jnp.nan)
 
