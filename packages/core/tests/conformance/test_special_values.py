@@ -599,6 +599,13 @@ def test_the_second_derivative_of_i1e_in_the_middle_of_its_kink():
     np.testing.assert_allclose([second(x) for x in (0.0, 1e-3, -1e-3)], [0, -0.9981262, 0.9981262], rtol=1e-5)
 
 
+def test_derivatives_of_log_ndtr_at_zero():
+    f = special.log_ndtr
+    for exact in (math.sqrt(2 / math.pi), -2 / math.pi, 4 * (2 / math.pi) ** 1.5 / 2 - math.sqrt(2 / math.pi)):
+        f = phlox.grad(f)
+        np.testing.assert_allclose([f(x) for x in (0.0, -0.0, 1e-30, -1e-30)], exact, rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["ndtr", "log_ndtr", "spence"])
 def test_lists(name):
     """jax takes them where a function does not promote its operand."""

@@ -78,7 +78,8 @@ def _log_ndtr(x: Any) -> Any:
 
 def _scaled_tail(x: Any) -> Any:
     """``exp(x**2 / 2) * ndtr(-abs(x))``."""
-    return 0.5 * erfcx_above(np.sqrt(0.5).item() * jnp.abs(x))
+    # Not by `abs`, whose derivative is 0 at 0.
+    return 0.5 * erfcx_above(np.sqrt(0.5).item() * jnp.where(x > 0, x, -x))
 
 
 @_log_ndtr.defjvp
