@@ -73,7 +73,7 @@ def _log_ndtr(x: Any) -> Any:
     # Below 0 the logarithm of exp(-x**2 / 2) is taken apart, as that underflows. Beyond 100 it is 0.
     share = exp_of_square(-0.5, jnp.where(high, jnp.minimum(x, 100), 0)) * tail
     # For x > 0 not log(ndtr(x)), as ndtr rounds to 1.
-    return jnp.where(high, jnp.log1p(-share), jnp.log(tail) - 0.5 * jnp.square(x))
+    return jnp.where(high, jnp.log1p(-share), jnp.log(tail) - (0.5 * x) * x)
 
 
 def _scaled_tail(x: Any) -> Any:
