@@ -11,9 +11,10 @@ from ..._base.errors import ShapeError
 from ..._base.public_names import publish
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact
+from ..._ops.elementwise.large_parameters import STIRLING
 from ...typing import Array, ArrayLike
 from ..special import gammaln, xlogy
-from ._large_parameters import STIRLING, log_gamma_density
+from ._large_parameters import log_gamma_density
 
 __all__ = ["logpdf", "pdf"]
 

@@ -12,9 +12,10 @@ from ..._base.public_names import publish
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_dtypes, promote_inexact
+from ..._ops.elementwise.large_parameters import STIRLING
 from ...typing import Array, ArrayLike
 from ..special import gammaln, xlogy
-from ._large_parameters import STIRLING, log_gamma_density
+from ._large_parameters import log_gamma_density
 
 __all__ = ["logpmf", "pmf"]
 
