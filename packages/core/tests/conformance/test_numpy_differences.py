@@ -30,6 +30,14 @@ test_vmap = batches(TABLE)
 test_64_bits = wide(TABLE)
 
 
+def test_interpolation_between_close_points():
+    """jax takes points that are closer than 1e-14 for one, 1e-31 in float64."""
+    for size in (1e-15, 1e-25, 1e-36):
+        x = np.float32([0, size, size, 2 * size])
+        result = phlox.numpy.interp(np.float32([0.25, 1, 1.5]) * np.float32(size), x, np.float32([1, 2, 3, 4]))
+        np.testing.assert_allclose(result, [1.25, 3, 3.5], rtol=1e-6)
+
+
 def test_interpolation_beside_infinite_and_unknown_values():
     """NumPy has the value of the table at each of its points, jax nan."""
     x, places = np.float32([0, 1, 2]), np.float32([-1, 0, 0.5, 1, 2, 3])

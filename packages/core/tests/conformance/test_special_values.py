@@ -204,6 +204,35 @@ def test_incomplete_functions_of_large_parameters():
     np.testing.assert_allclose(slope, scipy.stats.gamma.pdf(points[1], points[0]), rtol=5e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [50.0, 1e4, 1e6, 1e8, 1e10])
+def test_derivatives_by_large_parameters_of_gamma(size, dtype):
+    """Beside differences in float64. In float32, jax's have one digit at 1e6 and none at 1e8: derivatives of samples."""
+    with phlox.enable_x64(True):
+        x = (size + np.sqrt(size) * np.array([-3, -1, -0.1, 0, 0.3, 2])).astype(dtype)
+        h = 1e-3 * np.sqrt(size)
+        values = {k: np.asarray(special.gammainc(size + k * h, x.astype(float))) for k in (-2, -1, 1, 2)}
+        exact = (8 * (values[1] - values[-1]) - values[2] + values[-2]) / (12 * h)
+        a, rel = np.full_like(x, size), 5e-6 if dtype == "float32" else 1e-8
+        np.testing.assert_allclose(phlox.lax.igamma_grad_a(a, x), exact, rtol=rel)
+        density = phlox.vmap(phlox.grad(special.gammainc, 1))(a.astype(float), x.astype(float))
+        np.testing.assert_allclose(phlox.lax.random_gamma_grad(a, x), -exact / density, rtol=rel)
+
+
+@pytest.mark.parametrize(("dtype", "rel"), [("float32", 5e-3), ("float64", 1e-10)])
+def test_betainc_takes_as_many_turns_as_it_needs(dtype, rel):
+    """jax stops after 200 (600 in float64): it has 0.999 for the second in float32, and 0.49 in float64."""
+    with phlox.enable_x64(dtype == "float64"):
+        for a, b, x in [(1e6, 1e6, 0.4996), (1e7, 1e7, 0.5), (1e6, 1e7, 0.09090909)]:
+            point = [np.dtype(dtype).type(v) for v in (a, b, x)]
+            exact = scipy.special.betainc(*map(float, point))
+            assert float(special.betainc(*point)) == pytest.approx(exact, rel=rel)
+            density = scipy.stats.beta.pdf(float(point[2]), a, b)
+            by_a = float(phlox.grad(special.betainc)(*point))
+            # The distribution moves by db / (a + b) where the mean does, up to the square root of the size.
+            assert by_a == pytest.approx(-density * b / (a + b) ** 2, rel=0.01)
+
+
 def test_betainc_has_derivatives_at_its_limits():
     x = np.array([0.0, 0.5, 1.0, 1.5], np.float32)
     by_a, by_b = (phlox.grad(lambda *xs: special.betainc(*xs).sum(), n)(x * 0 + 2, x * 0 + 2, x) for n in (0, 1))
@@ -524,6 +553,27 @@ def test_derivatives_far_out(name, arguments, slopes):
     np.testing.assert_allclose(values, np.float32(slopes), rtol=1e-5)
 
 
+#: The second derivatives of differences lose twice as many digits: that of log_ndtr was 1.9 at -100.
+LARGE_ARGUMENTS = {
+    "i0e": lambda x: mpmath.besseli(0, x) * mpmath.exp(-abs(x)),
+    "i1e": lambda x: mpmath.besseli(1, x) * mpmath.exp(-abs(x)),
+    "log_ndtr": lambda x: mpmath.log(mpmath.erfc(-x / mpmath.sqrt(2)) / 2),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", LARGE_ARGUMENTS)
+def test_derivatives_at_large_arguments(name, dtype):
+    with phlox.enable_x64(dtype == "float64"), mpmath.workdps(60):
+        first = phlox.grad(getattr(special, name))
+        for derivative, function, rel in ((1, first, 3e-6), (2, phlox.grad(first), 1e-4)):
+            for size in (9.5, 12, 29.5, 31, 100, 1e3, 1e4, 1e5):
+                for x in (-size, size):
+                    exact = float(mpmath.diff(LARGE_ARGUMENTS[name], x, derivative))
+                    bound = rel if dtype == "float32" else rel * 1e-8
+                    assert float(function(np.dtype(dtype).type(x))) == pytest.approx(exact, rel=bound, abs=1e-37), x
+
+
 def test_limits_of_infinite_values():
     assert special.comb(np.float32(1e30), np.float32(1e20)) == np.inf
     np.testing.assert_array_equal(special.poch(np.float32([1.5, 1e-5, 3]), np.float32(np.inf)), np.inf)
@@ -547,6 +597,13 @@ def test_gammaincc_of_small_parameters():
 def test_the_second_derivative_of_i1e_in_the_middle_of_its_kink():
     second = phlox.grad(phlox.grad(special.i1e))
     np.testing.assert_allclose([second(x) for x in (0.0, 1e-3, -1e-3)], [0, -0.9981262, 0.9981262], rtol=1e-5)
+
+
+def test_derivatives_of_log_ndtr_at_zero():
+    f = special.log_ndtr
+    for exact in (math.sqrt(2 / math.pi), -2 / math.pi, 4 * (2 / math.pi) ** 1.5 / 2 - math.sqrt(2 / math.pi)):
+        f = phlox.grad(f)
+        np.testing.assert_allclose([f(x) for x in (0.0, -0.0, 1e-30, -1e-30)], exact, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["ndtr", "log_ndtr", "spence"])

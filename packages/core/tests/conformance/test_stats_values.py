@@ -6,8 +6,10 @@ float32 with locations and scales.
 
 import jax
 import jax.scipy.stats
+import mpmath
 import numpy as np
 import pytest
+import scipy.special
 import scipy.stats
 
 import phlox
@@ -99,6 +101,64 @@ def test_logarithms_for_large_parameters(distribution, method, arguments):
         step = [1e-4 * x * (j == i) for j, x in enumerate(double)]
         above, below = (exact(*(x + sign * h for x, h in zip(double, step, strict=True))) for sign in (1, -1))
         np.testing.assert_allclose(phlox.grad(function, i)(*single), (above - below) / (2 * step[i]), rtol=2e-4)
+
+
+@pytest.mark.parametrize("size", [1, 30, 1e4, 1e6])
+def test_logarithms_of_shares_and_counts(size):
+    """In float32, jax's Dirichlet density is off by 0.1 for alphas of 1e6, and its derivatives by alpha have no digit."""
+    x, alpha = np.float32([0.25, 0.5, 0.25]), np.float32([0.275, 0.5, 0.225]) * np.float32(size)
+    alphas, digamma = alpha.astype(float), scipy.special.digamma
+    function = phlox.scipy.stats.dirichlet.logpdf
+    np.testing.assert_allclose(function(x, alpha), scipy.stats.dirichlet.logpdf(x.astype(float), alphas), rtol=2e-6)
+    by_alpha = np.log(x.astype(float)) - digamma(alphas) + digamma(alphas.sum())
+    slopes = phlox.grad(function, (0, 1))(x, alpha)
+    np.testing.assert_allclose(slopes[0], (alpha - 1) / x, rtol=1e-6)
+    np.testing.assert_allclose(slopes[1], by_alpha, rtol=2e-5)
+
+    n, p = int(size), np.float32([0.25, 0.0, 0.5, 0.25])
+    counts = np.array([n // 3, 0, n // 2, n - n // 3 - n // 2])
+    function = phlox.scipy.stats.multinomial.logpmf
+    exact = scipy.stats.multinomial.logpmf(counts, n, p.astype(float))
+    np.testing.assert_allclose(function(counts, n, p), exact, rtol=2e-6)
+    slopes = np.where(counts == 0, 0, counts / np.where(p == 0, 1, p))
+    np.testing.assert_allclose(phlox.grad(function, 2)(counts, n, p), slopes, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("a", "x"),
+    [(0.5, 80), (3, 72), (3, 2e-30), (30, 578), (30, 3e-7), (300, 127), (300, 4e3), (1e4, 8700), (1e4, 14e3)],
+)
+def test_logarithms_of_tails_that_underflow(a, x, dtype):
+    """In jax they are -inf, and their derivatives nan: of `gamma` and `chi2`."""
+    with phlox.enable_x64(dtype == "float64"), mpmath.workdps(60):
+        point = [np.dtype(dtype).type(v) for v in (x, a)]
+        exact = [mpmath.mpf(float(v)) for v in point]
+        limits = (lambda x: (x, mpmath.inf)) if x > a else (lambda x: (0, x))
+        truth = lambda x, a: mpmath.log(mpmath.gammainc(a, *limits(x), regularized=True))
+        first, second = ([mpmath.diff(truth, exact, n) for n in orders] for orders in (((1, 0), (0, 1)), ((2, 0),)))
+        rel = 1e-5 if dtype == "float32" else 1e-11
+        for distribution, factor in ((phlox.scipy.stats.gamma, 1), (phlox.scipy.stats.chi2, 2)):
+            method = distribution.logsf if x > a else distribution.logcdf
+            function = lambda x, a, method=method, factor=factor: method(factor * x, factor * a)
+            assert float(function(*point)) == pytest.approx(float(truth(*exact)), rel=rel)
+            slope = phlox.grad(function)
+            slopes = slope(*point), phlox.grad(function, 1)(*point)
+            np.testing.assert_allclose(slopes, [float(v) for v in first], rtol=rel)
+            if abs(second[0]) < 1e37:
+                assert float(phlox.grad(slope)(*point)) == pytest.approx(float(second[0]), rel=1e3 * rel)
+
+
+def test_generalized_normal_where_the_power_underflows():
+    """0.001**30 is 0 in float32, where jax and SciPy have 1/2, and jax derivatives of nan."""
+    function = phlox.scipy.stats.gennorm.cdf
+    for beta in (2.0, 8.0, 30.0, 300.0):
+        for x in (-0.6, -1e-3, -1e-8, 0.0, 1e-30, 0.02, 0.9):
+            share = mpmath.gammainc(mpmath.mpf(1) / beta, 0, abs(mpmath.mpf(x)) ** beta, regularized=True)
+            exact = [0.5 + np.sign(x) * float(share) / 2, scipy.stats.gennorm.pdf(x, beta)]
+            result = [f(np.float32(x), np.float32(beta)) for f in (function, phlox.grad(function))]
+            np.testing.assert_allclose(result, exact, rtol=5e-6)
+            assert np.isfinite(phlox.grad(function, 1)(np.float32(x), np.float32(beta)))
 
 
 def test_slopes_at_ends():

@@ -31,7 +31,7 @@ from .families import (
     repeat_to,
     same_dtype,
 )
-from .formula import Formula, exp, log, log1p
+from .formula import Formula, exp, log, log1p, sqrt
 from .iterated import any_element, derivative, if_any, keep, log_gamma, log_power, loop, power_product, with_limits
 from .large_parameters import STIRLING, log_beta_factor, log_gamma_ratio
 from .special import digamma
@@ -65,23 +65,25 @@ def _turn(a: Formula, b: Formula, x: Formula, count: Formula, state: Sequence[Fo
     return [c, d, h * delta, delta]
 
 
-def _small_and_limit(info: Any) -> tuple[float, int]:
-    # The bounds of JAX.
-    return float(info.eps) / 2, 200 if info.bits == 32 else 600
+def _small_and_limit(a: Formula, b: Formula, info: Any) -> tuple[float, Formula]:
+    # The bounds of JAX, or as many turns as large parameters need where x is near the mean.
+    least, needed = 200.0 if info.bits == 32 else 600.0, 3.0 * sqrt(_ordered(a, b)[0])
+    return float(info.eps) / 2, (needed > least).where(needed, least)
 
 
 def _fraction(a: Formula, b: Formula, x: Formula, info: Any) -> Formula:
     """The continued fraction of the incomplete beta function (DLMF 8.17.22), by the method of Lentz."""
-    small, limit = _small_and_limit(info)
+    small, limit = _small_and_limit(a, b, info)
 
     def turn(count: Formula, active: Formula, *state: Formula) -> list[Formula]:
         *new, delta = _turn(a, b, x, count, state, small)
         # Elements that have converged keep their values: each further factor would add its rounding error.
-        return [count + 1, active & (abs(delta - 1.0) >= small), *keep(active, new, state)]
+        far = (abs(delta - 1.0) >= small) & (count.to(typeof(limit.x).dtype).everywhere_like(limit) < limit)
+        return [count + 1, active & far, *keep(active, new, state)]
 
     start = x.full(small)
     carry = [Formula(np.int32(1)), x.equals(x), start, x.full(0), start]
-    return loop(lambda count, active, *_: ((count < limit) & Formula(any_element(active))).x, turn, carry)[-1]
+    return loop(lambda count, active, *_: any_element(active), turn, carry)[-1]
 
 
 def _fraction_and_slope(
@@ -89,7 +91,7 @@ def _fraction_and_slope(
 ) -> tuple[Formula, Formula]:
     """The fraction and its derivative in a direction of a and b. Derivatives need further turns, all of them where b is
     a whole number: there the fraction ends, but not its derivative by b."""
-    small, limit = _small_and_limit(info)
+    small, limit = _small_and_limit(a, b, info)
 
     def turn(count: Formula, active: Formula, *state: Formula) -> list[Formula]:
         def step(*xs: Any) -> list[Any]:
@@ -99,11 +101,12 @@ def _fraction_and_slope(
         outs, slopes = jvp(step, operands, [v.x for v in (*directions, *state[3:])])
         (*values, delta), (*moves, ddelta) = map(Formula, outs), map(Formula, slopes)
         far = (abs(delta - 1.0) >= small) | (abs(values[-1] * ddelta) > small * abs(moves[-1]))
+        far = far & (count.to(typeof(limit.x).dtype).everywhere_like(limit) < limit)
         return [count + 1, active & far, *keep(active, [*values, *moves], state)]
 
     start, zero = x.full(small), x.full(0)
     carry = [Formula(np.int32(1)), x.equals(x), start, zero, start, zero, zero, zero]
-    results = loop(lambda count, active, *_: ((count < limit) & Formula(any_element(active))).x, turn, carry)
+    results = loop(lambda count, active, *_: any_element(active), turn, carry)
     return results[-4], results[-1]
 
 

@@ -23,7 +23,7 @@ from .families import (
 )
 from .formula import Formula, exp, log
 from .iterated import any_element, derivative, if_any, keep, log_gamma, log_power, loop, power_product, with_limits
-from .large_parameters import STIRLING, is_near, log_gamma_factor, temme
+from .large_parameters import STIRLING, is_near, log_gamma_factor, temme, temme_by_a
 from .log_gamma import log_gamma_1p
 from .special import digamma
 
@@ -171,7 +171,7 @@ def _igammac(a: Formula, x: Formula, info: Any) -> Formula:
     return wrong.where(np.nan, nothing.where(0.0, all_.where(1.0, value)))
 
 
-def _by_a(part: Part) -> Callable[..., Formula]:
+def _by_a(part: Part, by_expansion: bool = True) -> Callable[..., Formula]:
     def formula(a: Formula, x: Formula, info: Any) -> Formula:
         eps = float(info.eps)
         none = x.equals(0.0)
@@ -180,8 +180,10 @@ def _by_a(part: Part) -> Callable[..., Formula]:
         missing = a.is_nan | x.is_nan
         upper = (x > 1.0) & (x > a)
         power = _log_factor(a, x)
-        # Temme's expansion has the values only. Derivatives by a always take the loops.
+        near = is_near(a, x)
         active = ~(none | wrong | missing)
+        if by_expansion:
+            active = active & ~near
         if part is not Part.SAMPLE:
             # Where the factor underflows, the derivative is 0. That of a sample has no factor.
             active = active & ~(power < -np.log(float(info.max)))
@@ -190,6 +192,9 @@ def _by_a(part: Part) -> Callable[..., Formula]:
             -_gamma_fraction(ax, x, a, active & upper, eps, part),
             _gamma_series(ax, x, a, active & ~upper, eps, part),
         )
+        if by_expansion:
+            expansion = if_any(near, a, lambda: temme_by_a(a, x, eps), 2)
+            slope = near.where(expansion[0 if part is Part.DERIVATIVE else 1], slope)
         return (wrong | missing).where(np.nan, none.where(0.0, slope))
 
     return formula
@@ -211,7 +216,8 @@ def _density(a: Formula, x: Formula, info: Any) -> Formula:
 
 
 def _twice_by_a(a: Formula, x: Formula, info: Any) -> Formula:
-    by_a = _by_a(Part.DERIVATIVE)
+    # Not that of the expansion, which has a difference of large numbers where x is near a.
+    by_a = _by_a(Part.DERIVATIVE, by_expansion=False)
     return derivative(lambda a: by_a(a, x, info), a, x.equals(0.0) | x.equals(np.inf))
 
 

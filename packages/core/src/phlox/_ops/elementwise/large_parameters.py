@@ -128,12 +128,16 @@ def _terms(eps: float) -> tuple[tuple[float, ...], ...]:
     return tuple(terms)
 
 
-def temme(a: Formula, x: Formula, eps: float) -> tuple[Formula, Formula]:
-    """The incomplete gamma function and 1 minus it, where `is_near`."""
-    # eta²/2 is the deviance, and eta has the sign of x - a.
+def _eta(a: Formula, x: Formula) -> tuple[Formula, Formula]:
+    """The deviance of x from a, and eta: eta²/2 is the deviance, and eta has the sign of x - a."""
     far = deviance((x - a) / a, x / a)
     root = sqrt(2.0 * far)
-    eta = (x < a).where(-root, root)
+    return far, (x < a).where(-root, root)
+
+
+def temme(a: Formula, x: Formula, eps: float) -> tuple[Formula, Formula]:
+    """The incomplete gamma function and 1 minus it, where `is_near`."""
+    far, eta = _eta(a, x)
     inverse = 1.0 / a
     total = x.full(0)
     for row in _terms(eps)[::-1]:
@@ -144,6 +148,28 @@ def temme(a: Formula, x: Formula, eps: float) -> tuple[Formula, Formula]:
     # Both tails are computed, as 1 minus one of them would lose the digits of the smaller one.
     lower, upper = (0.5 * Formula(erfc(z.x)) for z in (-scaled, scaled))
     return lower - rest, upper + rest
+
+
+def temme_by_a(a: Formula, x: Formula, eps: float) -> tuple[Formula, Formula]:
+    """The derivatives by a of the incomplete gamma function and of a sample, where `is_near`.
+
+    All terms of the first have the factor ``exp(-a deviance)``, and so has the density, by which it is divided in the
+    second.
+    """
+    far, eta = _eta(a, x)
+    moved, inverse = (x - a) / a, 1.0 / a
+    # The sum of `temme`, and its derivatives by eta and by 1 / a
+    total = by_eta = by_inverse = x.full(0)
+    for row in _terms(eps)[::-1]:
+        by_inverse = by_inverse * inverse + total
+        total = total * inverse + polynomial(eta, row)
+        by_eta = by_eta * inverse + polynomial(eta, [n * c for n, c in enumerate(row)][1:] or [0.0])
+    # The derivative of eta by a is -moved / (a eta), that of a deviance is -log(x / a).
+    middle = eta.equals(0.0)
+    safe, logarithm = middle.where(1.0, eta), log1p(moved)
+    slope = by_eta * middle.where(1.0, moved / safe) + by_inverse * inverse
+    slope = middle.where(1.0, logarithm / safe) + total * (logarithm - 0.5 * inverse) - slope * inverse
+    return -slope * exp(-(a * far)) / sqrt(2 * math.pi * a), slope * (x / a) * exp(remainder(a))
 
 
 def is_near(a: Formula, x: Formula) -> Formula:

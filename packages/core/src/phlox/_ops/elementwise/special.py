@@ -17,7 +17,7 @@ from ..._trace.trace import typeof
 from ..._xla.text import Function, Value
 from . import arithmetic as e
 from .families import FLOAT, binary, literal, lowered_as, unary
-from .formula import Formula, exp, floor, nearest, rounded_once, sqrt
+from .formula import Formula, exp, floor, nearest, polynomial, rounded_once, sqrt
 from .trigonometry import sin
 
 # --- gamma ----------------------------------------------------------------------------------------------
@@ -200,6 +200,33 @@ def bessel_quotient(n: int, x: Formula) -> Formula:
     return total
 
 
+def _far_slope(order: int, x: Formula) -> tuple[Formula, Formula]:
+    """Where x is large, and there the derivative of exp(-x) I_n(x) by Hankel's expansion (DLMF 10.40.1), even in x.
+
+    By Bessel functions it is a difference, which loses the digits of x, and its derivative twice as many.
+    """
+    # 17 terms have the precision of float32 and float64 from here on.
+    end = 30.0 if typeof(x.x).dtype == dtypes.float64 else 10.0
+    far, term, terms = abs(x) > end, 1 / math.sqrt(2 * math.pi), []
+    for k in range(17):
+        terms.append(-(k + 0.5) * term)
+        term *= ((2 * k + 1) ** 2 - 4 * order**2) / (8 * (k + 1))
+    y = far.where(abs(x), end)
+    return far, polynomial(1.0 / y, terms) / y / sqrt(y)
+
+
+def bessel_i0e_slope(x: Any) -> Any:
+    """The derivative of exp(-x) I_0(x), for x of 0 and more."""
+    far, slope = _far_slope(0, Formula(x))
+    return far.where(slope, Formula(bessel_i1e(x)) - Formula(bessel_i0e(x))).x
+
+
+def _i0e_derivative(x: Any, out: Any) -> Any:
+    far, slope = _far_slope(0, Formula(x))
+    sign = Formula(e.sign(x))
+    return far.where(sign * slope, Formula(bessel_i1e(x)) - sign * Formula(out)).x
+
+
 def _i1e_derivative(x: Any, out: Any) -> Any:
     # i0e(x) - sign(x) * out - out/x. Near 0 the quotient is the series, whose derivatives lose no digits.
     y, scaled = Formula(x), Formula(out)
@@ -208,7 +235,8 @@ def _i1e_derivative(x: Any, out: Any) -> Any:
     quotient = near.where(
         exp(-(Formula(e.sign(x)) * y)) * bessel_quotient(1, near.where(y, 0.0)), scaled / near.where(1.0, y)
     )
-    return (Formula(bessel_i0e(x)) - Formula(e.sign(x)) * scaled - quotient).x
+    far, slope = _far_slope(1, y)
+    return far.where(slope, Formula(bessel_i0e(x)) - Formula(e.sign(x)) * scaled - quotient).x
 
 
 #: exp(-abs(x)) times the modified Bessel function of order 0, and of order 1
@@ -216,7 +244,7 @@ bessel_i0e = unary(
     "bessel_i0e",
     lowered_as(_i0e),
     accepts=FLOAT,
-    derivative=lambda x, out: e.sub(bessel_i1e(x), e.mul(e.sign(x), out)),
+    derivative=_i0e_derivative,
     costly=True,
 )
 bessel_i1e = unary("bessel_i1e", "chlo.bessel_i1e", accepts=FLOAT, derivative=_i1e_derivative, costly=True)

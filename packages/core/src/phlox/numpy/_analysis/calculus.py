@@ -6,8 +6,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ..._api.jit.jit import jit
 from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError, UnsupportedError
 from ..._operands.checks import canonical_axes, canonical_axis, check, check_one, integer, type_of
@@ -270,8 +268,8 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, beyond
     # Beyond the ends the first or the last segment goes on, for the option "extrapolate".
     segment = clip(searchsorted(xp, x, side="right"), 1, n - 1)
     start, width = xp[segment - 1], xp[segment] - xp[segment - 1]
-    # Points at the same place would give 0 / 0; the bound is JAX's.
-    narrow = abs(width) <= np.spacing(np.finfo(type_of(xp).dtype).eps if type_of(xp).dtype.kind == "f" else 1e-3)
+    # Points at the same place would give 0 / 0. JAX takes all that are closer than 1e-14 for one place.
+    narrow = width == 0
     part = (x - start) / where(narrow, 1, width)
     low, high = fp[segment - 1], fp[segment]
     out = where(narrow, low, low + part * (high - low))

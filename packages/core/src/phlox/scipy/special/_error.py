@@ -41,18 +41,23 @@ def erfcx(x: ArrayLike) -> Array:
         return _wofz(1j * operand)
     (x,), dtype = at_least_single("erfcx", x)
     above = jnp.abs(x)
-    # At infinity the quotient would be nan.
-    t = jnp.where(above > 1e18, 1, (above - 3.75) / (jnp.where(above > 1e18, 0, above) + 3.75))
-    out = chebyshev(ERFCX, t) / (1 + 2 * above)
+    out = erfcx_above(above)
     # erfcx(-x) = 2 exp(x**2) - erfcx(x). For x > 0 the square is not computed: it overflows, and inf in the branch that
     # is not selected makes the derivative nan.
-    mirrored = 2 * _exp_of_square(1, jnp.where((x < 0) & (x > -1e18), x, 0)) - out
+    mirrored = 2 * exp_of_square(1, jnp.where((x < 0) & (x > -1e18), x, 0)) - out
     out = jnp.where(x < 0, jnp.where(x > -1e18, mirrored, jnp.inf), out)
     return jnp.where(x == x, out, jnp.nan).astype(dtype)
 
 
+def erfcx_above(x: Any) -> Any:
+    """`erfcx` of real numbers that are not negative."""
+    # At infinity the quotient would be nan.
+    t = jnp.where(x > 1e18, 1, (x - 3.75) / (jnp.where(x > 1e18, 0, x) + 3.75))
+    return chebyshev(ERFCX, t) / (1 + 2 * x)
+
+
 @functools.partial(custom_jvp, nondiff_argnums=(0,))
-def _exp_of_square(factor: float, x: Any) -> Any:
+def exp_of_square(factor: float, x: Any) -> Any:
     """exp(factor * x**2) for abs(x) <= 100, where the factor is a power of 2 or its negative."""
     # The square is of two parts, as its rounding error would be multiplied by its size. Multiples of 1 / 16 up to 100
     # have 11 bits, so their squares are exact in float32 too.
@@ -60,11 +65,11 @@ def _exp_of_square(factor: float, x: Any) -> Any:
     return jnp.exp(factor * high * high) * jnp.exp(factor * (x - high) * (x + high))
 
 
-@_exp_of_square.defjvp
+@exp_of_square.defjvp
 def _exp_of_square_jvp(factor: float, primals: Any, tangents: Any) -> tuple[Any, Any]:
     # That of the product above would be nan where it overflows.
     (x,), (t,) = primals, tangents
-    out = _exp_of_square(factor, x)
+    out = exp_of_square(factor, x)
     return out, 2 * factor * x * out * t
 
 
@@ -168,7 +173,7 @@ def _owens_t(h: Any, a: Any) -> Any:
     # Limited, as the square of a large height is inf, and inf * 0 is nan.
     squares = jnp.square(jnp.minimum(jnp.expand_dims(height, -1), 1e4))
     inside = jnp.exp(-0.5 * squares * u * u) / (1 + u * u)
-    outside = _exp_of_square(-0.5, jnp.minimum(height, 100))
+    outside = exp_of_square(-0.5, jnp.minimum(height, 100))
     part = end * outside * jnp.sum(inside * (weights / (4 * math.pi)).astype(dtype), axis=-1)
     tail, beyond = 0.5 * lax.erfc(h * math.sqrt(0.5)), 0.5 * lax.erfc(height * math.sqrt(0.5))
     out = jnp.where(over, 0.5 * (tail + beyond) - tail * beyond - part, part)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError, OptionError
 from ...typing import Array, ArrayLike
+from ._error import erfcx_above, exp_of_square
 from ._shared import single_or_double
 
 
@@ -51,7 +51,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """log(ndtr(x)), elementwise, accurate far below 0 too (as ``scipy.special.log_ndtr``).
 
     Args:
-      series_order: number of terms of the asymptotic series that is used there, from 0 to 30.
+      series_order: a number from 0 to 30, that of the terms of a series in JAX; here all values have all digits.
 
     Raises:
       ArgumentError: `series_order` is not an integer.
@@ -64,40 +64,32 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
         raise ArgumentError(f"log_ndtr: series_order={series_order!r} must be an integer")
     if not 0 <= series_order <= 30:
         raise OptionError(f"log_ndtr: series_order={series_order}", instead="0 to 30")
-    return _log_ndtr(single_or_double("log_ndtr", x), series_order)
+    return _log_ndtr(single_or_double("log_ndtr", x))
 
 
-@functools.partial(custom_jvp, nondiff_argnums=(1,))
-def _log_ndtr(x: Any, order: int) -> Any:
-    # Below this limit, ndtr is too close to underflow for its logarithm.
-    lower = -20 if x.dtype == np.float64 else -10
-    high = x > 0
-    share = _ndtr(jnp.where(high, -x, jnp.maximum(x, lower)))
-    low = _far_below(jnp.minimum(x, lower), order)
+@custom_jvp
+def _log_ndtr(x: Any) -> Any:
+    high, tail = x > 0, _scaled_tail(x)
+    # Below 0 the logarithm of exp(-x**2 / 2) is taken apart, as that underflows. Beyond 100 it is 0.
+    share = exp_of_square(-0.5, jnp.where(high, jnp.minimum(x, 100), 0)) * tail
     # For x > 0 not log(ndtr(x)), as ndtr rounds to 1.
-    return jnp.where(high, jnp.log1p(-share), jnp.where(x > lower, jnp.log(share), low))
+    return jnp.where(high, jnp.log1p(-share), jnp.log(tail) - (0.5 * x) * x)
+
+
+def _scaled_tail(x: Any) -> Any:
+    """``exp(x**2 / 2) * ndtr(-abs(x))``."""
+    # Not by `abs`, whose derivative is 0 at 0.
+    return 0.5 * erfcx_above(np.sqrt(0.5).item() * jnp.where(x > 0, x, -x))
 
 
 @_log_ndtr.defjvp
-def _log_ndtr_jvp(order: int, primals: Any, tangents: Any) -> tuple[Any, Any]:
+def _log_ndtr_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     (x,), (t,) = primals, tangents
-    out = _log_ndtr(x, order)
-    # Density divided by ndtr, by logarithms: both underflow far below 0.
-    density = -0.5 * jnp.square(x) - np.log(np.sqrt(2 * np.pi)).item()
-    return out, t * jnp.exp(density - out)
-
-
-def _far_below(x: Any, order: int) -> Any:
-    square = jnp.square(x)
-    # ndtr(x) = density(x) / -x (1 - 1 / x**2 + 1 * 3 / x**4 - 1 * 3 * 5 / x**6 + …)
-    scale = -0.5 * square - jnp.log(-x) - 0.5 * np.log(2 * np.pi).item()
-    odd = even = jnp.zeros_like(x)
-    power = square
-    for n in range(1, order + 1):
-        term = float(np.prod(np.arange(2 * n - 1, 1, -2))) / power
-        odd, even = (odd + term, even) if n % 2 else (odd, even + term)
-        power = power * square
-    return scale + jnp.log(1 + even - odd)
+    # Density divided by ndtr. Below 0 their common factor is left out: it underflows, and a difference of their
+    # logarithms has the rounding errors of the square.
+    factor, tail = jnp.exp(-0.5 * jnp.square(x)), _scaled_tail(x)
+    slope = np.sqrt(0.5 / np.pi).item() * jnp.where(x > 0, factor / (1 - factor * tail), 1 / tail)
+    return _log_ndtr(x), t * slope
 
 
 # Coefficients of Cephes: rational approximations for the middle, and for tails with z = sqrt(-2 log p) < 8 and >= 8.

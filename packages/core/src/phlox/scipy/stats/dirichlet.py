@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from ... import numpy as jnp
+from typing import Any
+
+from ... import lax, numpy as jnp
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ShapeError
 from ..._base.public_names import publish
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_inexact
+from ..._ops.elementwise.large_parameters import STIRLING
 from ...typing import Array, ArrayLike
 from ..special import gammaln, xlogy
+from ._large_parameters import log_gamma_density
 
 __all__ = ["logpdf", "pdf"]
 
@@ -48,11 +52,31 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
         x = jnp.concatenate([x, 1 - jnp.sum(x, axis=0, keepdims=True)])
     if len(x_shape) > 1:
         alpha = jnp.reshape(alpha, (-1,) + (1,) * (len(x_shape) - 1))
-    normalizer = jnp.sum(gammaln(alpha)) - gammaln(jnp.sum(alpha))
-    out = jnp.sum(xlogy(alpha - 1, x), axis=0) - normalizer
+    out = _log_density(x, alpha)
     # The sum is 1 up to rounding errors. The bound is JAX's.
     inside = jnp.all(x >= 0, axis=0) & (jnp.abs(jnp.sum(x, axis=0) - 1) < 1e-6)
     return jnp.where(inside, out, -jnp.inf)
+
+
+def _log_density(x: Any, alpha: Any) -> Any:
+    # Not `where`: the sums of the other formula take 40 times as long.
+    return lax.cond(jnp.sum(alpha) >= STIRLING, _log_density_of_large, _log_density_of_small, x, alpha)
+
+
+def _log_density_of_small(x: Any, alpha: Any) -> Any:
+    return jnp.sum(xlogy(alpha - 1, x), axis=0) - (jnp.sum(gammaln(alpha)) - gammaln(jnp.sum(alpha)))
+
+
+def _log_density_of_large(x: Any, alpha: Any) -> Any:
+    # The densities of gamma distributions at `x` times any scale, divided by the one of their sum. With the sum of
+    # alpha as the scale none of them is far from its mean.
+    y, total = jnp.where(x > 0, x, 1), jnp.sum(alpha)
+    scale, point = lax.stop_gradient(total), lax.stop_gradient(y)
+    out = jnp.sum(log_gamma_density(scale * point, alpha), axis=0) - log_gamma_density(scale, total)
+    # The derivative by x is that of the plain formula: the other one is right only between shares that sum to 1.
+    slope = jnp.sum(xlogy(alpha - 1, y) - xlogy(alpha - 1, point), axis=0)
+    out = out + (len(x) - 1) * jnp.log(scale) + slope
+    return jnp.where(jnp.all(x > 0, axis=0), out, _log_density_of_small(x, alpha))
 
 
 @jit(inline=True)

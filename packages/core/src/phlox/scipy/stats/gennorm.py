@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import numpy as jnp
 from ..._base.public_names import publish
+from ..._operands.checks import type_of
 from ...typing import ArrayLike
 from ..special import gammaincc, gammaln
 from ._distribution import distribution
@@ -29,10 +30,11 @@ def _log_density(x: Any, beta: Any) -> Any:
 
 def _below(x: Any, beta: Any) -> Any:
     # The smaller tail is computed: it keeps its digits, and 1 less at most 1/2 does not cancel.
-    middle = x == 0
-    half = 0.5 * gammaincc(1 / beta, jnp.abs(jnp.where(middle, 1, x)) ** beta)
-    # Its derivative at 0 is infinity times 0. There the line has the right one, the density.
-    half = jnp.where(middle, 0.5 - x * jnp.exp(_log_density(jnp.zeros_like(x), beta)), half)
+    size = jnp.where(x >= 0, x, -x)
+    middle = size**beta < jnp.finfo(type_of(x).dtype).eps
+    half = 0.5 * gammaincc(1 / beta, jnp.where(middle, 1, size) ** beta)
+    # The power may underflow, and its derivative at 0 is infinity times 0. There the density is the slope of a line.
+    half = jnp.where(middle, 0.5 - size * jnp.exp(_log_density(jnp.zeros_like(x), beta)), half)
     return jnp.where(beta > 0, jnp.where(x >= 0, 1 - half, half), jnp.nan)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ... import numpy as jnp
+from typing import Any
+
+from ... import lax, numpy as jnp
 from ..._api.jit.jit import jit
 from ..._base.docstrings import docs_from
 from ..._base.errors import ArgumentError
@@ -10,8 +12,10 @@ from ..._base.public_names import publish
 from ..._ir import dtypes
 from ..._operands.checks import check, type_of
 from ..._operands.promotion import promote_dtypes, promote_inexact
+from ..._ops.elementwise.large_parameters import STIRLING
 from ...typing import Array, ArrayLike
 from ..special import gammaln, xlogy
+from ._large_parameters import log_gamma_density
 
 __all__ = ["logpmf", "pmf"]
 
@@ -43,8 +47,22 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     complete = jnp.sum(x, axis=-1) == n
     inside = jnp.all(x >= 0, axis=-1)
     counts, trials = jnp.maximum(x, 0).astype(dtype), jnp.asarray(n).astype(dtype)
-    out = gammaln(trials + 1) + jnp.sum(xlogy(counts, p) - gammaln(counts + 1), axis=-1)
-    return jnp.where(complete & inside, out, -jnp.inf)
+    return jnp.where(complete & inside, _log_mass(counts, trials, p), -jnp.inf)
+
+
+def _log_mass(counts: Any, trials: Any, p: Any) -> Any:
+    # 1 stands in for the probability 0 of what was never counted, of which the derivative is 0 and not 0 / 0.
+    y = jnp.where((p > 0) | (counts > 0), p, 1)
+    near = gammaln(trials + 1) + jnp.sum(xlogy(counts, y) - gammaln(counts + 1), axis=-1)
+    # The probabilities of Poisson distributions, divided by the one of their sum. They are those of `p` divided by its
+    # sum, which is 1 but for rounding errors: `near` has these times the number of trials.
+    is_large = (trials >= STIRLING) & (jnp.abs(jnp.sum(p, axis=-1) - 1) < 1e-6) & jnp.all(y > 0, axis=-1)
+    means = lax.stop_gradient(jnp.expand_dims(trials, -1) * p)
+    far = jnp.sum(log_gamma_density(means, counts + 1), axis=-1) - log_gamma_density(trials, trials + 1)
+    # The derivative by p is that of `near`, as in the Dirichlet distribution.
+    positive = jnp.where(p > 0, p, 1)
+    slope = jnp.sum(xlogy(counts, positive) - xlogy(counts, lax.stop_gradient(positive)), axis=-1)
+    return jnp.where(is_large, far + slope, near)
 
 
 @jit(inline=True)

@@ -25,9 +25,6 @@ def norm(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
 
 HALF_LOG_TWO_PI = math.log(2 * math.pi) / 2
 
-#: terms of the series of `log_ndtr` far below 0, by which it is accurate to double precision
-SERIES = 10
-
 
 def log_density(z: Any, scale: Any) -> Any:
     # An array of bools and weak numbers are together weak; the result is only where `x` is a single number, as in jax.
@@ -44,9 +41,9 @@ def _below(z: Any) -> Any:
 logpdf = norm.logpdf(log_density, result=-1.044)
 pdf = norm.pdf(result=0.352)
 cdf = norm.cdf(_below, result=0.691)
-logcdf = norm.logcdf(lambda z: log_ndtr(z, SERIES), result=-0.369)
+logcdf = norm.logcdf(log_ndtr, result=-0.369)
 sf = norm.sf(lambda z: _below(-z), result=0.309)
-logsf = norm.logsf(lambda z: log_ndtr(-z, SERIES), result=-1.176)
+logsf = norm.logsf(lambda z: log_ndtr(-z), result=-1.176)
 ppf = norm.ppf(probability, lambda q, loc, scale: ndtri(q) * scale + loc, example="0.3", result=-0.524)
 isf = norm.isf(probability, lambda q, loc, scale: loc - ndtri(q) * scale, example="0.3", result=0.524)
 

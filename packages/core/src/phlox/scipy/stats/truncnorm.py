@@ -12,7 +12,7 @@ from ...typing import ArrayLike
 from ..special import log_ndtr, ndtr
 from ._distribution import distribution
 from ._logarithms import log_share
-from .norm import SERIES, logpdf as normal_logpdf
+from .norm import logpdf as normal_logpdf
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -44,8 +44,8 @@ def _log_mass(a: Any, b: Any) -> Any:
     low = jnp.where(one_side, jnp.where(above, -b, a), -2)
     high = jnp.where(one_side, jnp.where(above, -a, b), -1)
     endless = low == -jnp.inf
-    log_high = log_ndtr(jnp.where(high == -jnp.inf, -1, high), SERIES)
-    ratio = log_high - log_ndtr(jnp.where(endless, -1, low), SERIES)
+    log_high = log_ndtr(jnp.where(high == -jnp.inf, -1, high))
+    ratio = log_high - log_ndtr(jnp.where(endless, -1, low))
     tail = log_high + jnp.where(endless, 0, log1mexp(jnp.where(endless | (ratio <= 0), 1, ratio)))
     tail = jnp.where((high == -jnp.inf) | (~endless & (ratio <= 0)), -jnp.inf, tail)
     # If 0 is between the bounds, both error functions have the same sign here, so nothing cancels.

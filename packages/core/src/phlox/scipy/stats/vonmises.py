@@ -9,8 +9,9 @@ import numpy as np
 from ... import numpy as jnp
 from ..._api.derivatives.custom import custom_jvp
 from ..._base.public_names import publish
+from ..._ops.elementwise.special import bessel_i0e_slope
 from ...typing import ArrayLike
-from ..special import i0e, i1e
+from ..special import i0e
 from ._distribution import distribution
 
 __all__ = ["logpdf", "pdf"]
@@ -32,8 +33,8 @@ def _log_normalizer(kappa: Any) -> Any:
     return jnp.log(2 * np.pi * i0e(kappa))
 
 
-# Not by the derivative of i0e, which has a kink at 0, the end of the domain.
-_log_normalizer.defjvps(lambda t, out, kappa: t * (i1e(kappa) / i0e(kappa) - 1))
+# Not the derivative of i0e, which has a kink at 0, the end of the domain.
+_log_normalizer.defjvps(lambda t, out, kappa: t * bessel_i0e_slope(kappa) / i0e(kappa))
 
 
 def _log_density(x: Any, kappa: Any) -> Any:
