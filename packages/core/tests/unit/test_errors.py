@@ -611,7 +611,7 @@ def test_words_of_strict_modes_and_traced_values():
     assert "Input dtypes ('float32', 'int32') have no available implicit dtype promotion path" in error.what
     error = refuse(errors.ConcretizationTypeError, lambda: phlox.jit(lambda stop: jnp.arange(2, stop))(3))
     assert "It arose in the jnp.arange argument 'stop'" in error.what
-    error = refuse(errors.TracerIntegerConversionError, lambda: phlox.jit(phlox.nn.one_hot)(3, 5))
+    error = refuse(errors.ConcretizationTypeError, lambda: phlox.jit(phlox.nn.one_hot)(3, 5))
     assert "concrete value is expected: one_hot's argument `num_classes`" in error.what
     for name in ("tobytes", "tolist"):
         error = refuse(errors.ConcretizationTypeError, lambda: phlox.jit(lambda x: getattr(x, name)())(1.0))
