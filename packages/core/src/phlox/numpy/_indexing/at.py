@@ -412,8 +412,8 @@ def _set_where(x: Any, mask: Any, y: Any) -> Any:
     inner = type_of(x).ndim - mask.ndim
     if type_of(y).ndim > inner:
         raise NonConcreteBooleanIndexError(
-            "x.at[mask].set(y) with a traced mask, whose number of elements is unknown: y must fit one element of the "
-            f"mask, got {type_of(y).short}",
+            f"Array boolean indices must be concrete; got {type_of(mask).str_short(False)}, which is traced. Then y of "
+            f"x.at[mask].set(y) must fit one element of the mask, got {type_of(y).short}",
             instead="phlox.numpy.where(mask, y, x) with a y of the shape of x",
         )
     out = where(reshape(mask, (*mask.shape, *(1,) * inner)), y, x)
