@@ -449,6 +449,52 @@ fail(x)
 """
 
 
+ERRORS_BY_FUNCTION = """
+import jax, jax.numpy as jnp
+
+x, n = jnp.ones((2, 3)), jnp.ones(3)
+for f in (
+    lambda: x @ x,
+    lambda: x + jnp.ones((2, 2)),
+    lambda: jnp.add(x, jnp.ones(4)),
+    lambda: jnp.concatenate([x, n]),
+    lambda: jnp.concatenate([]),
+    lambda: x.reshape(4),
+    lambda: jnp.linalg.inv(x),
+    lambda: bool(x),
+    lambda: jnp.einsum("ij,jk", x, x),
+    lambda: jnp.asarray(None),
+    lambda: jnp.sin(None),
+    lambda: jax.vmap(jnp.sin, in_axes=(0, 0))(n),
+    lambda: jax.vmap(jnp.sin, in_axes="x")(n),
+    lambda: jax.lax.scan(lambda c, _: (n, None), 1.0, n),
+    lambda: jax.jit(jnp.zeros)(3),
+    lambda: jax.jit(jnp.arange)(3),
+    lambda: jax.jit(lambda i: [1, 2][i])(1),
+    lambda: jax.jit(lambda k: jax.nn.one_hot(n, k))(3),
+    lambda: jax.jit(lambda x: f"{x:.2f}")(1.0),
+    lambda: jax.jit(lambda x: x.at[x > 0].set(n))(n),
+    lambda: jax.grad(lambda x: jax.pure_callback(lambda x: x, x, x))(1.0),
+    lambda: jax.random.uniform(jax.random.key(0), (2,), int),
+):
+    try:
+        f()
+    except Exception as error:
+        print(type(error).__name__)
+try:
+    x @ x
+except (jax.errors.JAXTypeError, ValueError) as error:
+    print(isinstance(error, TypeError))
+"""
+
+
+def test_errors_have_the_names_that_jax_gives_them_in_the_function():
+    names = "TypeError TypeError ValueError TypeError ValueError TypeError ValueError ValueError ValueError ValueError "
+    names += "TypeError ValueError TypeError TypeError TypeError ConcretizationTypeError TracerIntegerConversionError "
+    names += "ConcretizationTypeError TypeError NonConcreteBooleanIndexError ValueError ValueError True"
+    assert as_jax("-c", ERRORS_BY_FUNCTION).stdout.split() == names.split()
+
+
 def test_errors_have_the_names_of_those_of_jax():
     done = as_jax("-c", ERRORS)
     names = "TypeError ValueError ValueError TypeError TypeError ValueError TypeError TypeError TypeError "

@@ -393,3 +393,21 @@ def test_pinned_references_are_of_traced_functions():
     with pytest.raises(NotImplementedError, match="pin"):
         phlox.new_ref(1.0, pin=True)
     assert phlox.jit(lambda x: phlox.new_ref(x, pin=True)[...] + 1)(1.0) == 2
+
+
+DERIVATIVES = {
+    "maximum": lambda j: j.grad(lambda x: j.numpy.maximum(x, 0))(2.0),
+    "minimum, second": lambda j: j.grad(j.numpy.minimum, 1)(2.0, 1.0),
+    "clip": lambda j: j.jit(j.grad(lambda x: j.numpy.clip(x, 0, 3)))(2.0),
+    "power of a float": lambda j: j.grad(lambda x: x**2.0)(2.0),
+    "power, by the exponent": lambda j: j.grad(lambda x: 2**x)(2.0),
+    "power under jit": lambda j: j.jit(j.grad(j.numpy.power))(2.0, 3.0),
+    "erf": lambda j: j.grad(j.scipy.special.erf)(0.5),
+    "erfc": lambda j: j.grad(j.scipy.special.erfc)(0.5),
+}
+
+
+@needs_new
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives_of_numbers_with_strong_constants(name):
+    same(DERIVATIVES[name](phlox), DERIVATIVES[name](jax), exact=False)

@@ -258,6 +258,8 @@ CARRIES = {  # a step may give back a weak value for a carry that began strong, 
     ),
     "scan": lambda m, s: m.lax.scan(lambda c, x: ((c[0] + 1, c[0]), c[1]), (0, s), None, length=2),
     "fori_loop": lambda m, s: m.lax.fori_loop(0, 2, lambda i, c: i, s),
+    "fori_loop, strong end": lambda m, s: m.lax.fori_loop(0, s + 3, lambda i, c: c + i, 0),
+    "fori_loop, strong start": lambda m, s: m.lax.fori_loop(s, 3, lambda i, c: c + i, 0),
 }
 
 

@@ -102,7 +102,7 @@ def test_strict_settings_of_the_user_fail_no_check():
 def test_without_a_device():
     found, done = report(PHLOX_PLATFORMS="tpu")
     assert (done.returncode, found["ok"], found["checks"], found["devices"]) == (1, False, [], [])
-    assert found["platforms"] == [{"name": "tpu", "devices": 0, "state": "not there: Unknown backend 'tpu'"}]
+    assert found["platforms"] == [{"name": "tpu", "devices": 0, "state": "not there: Unknown backend: 'tpu'"}]
     assert doctor(PHLOX_PLATFORMS="tpu").stdout.endswith("There is no device to check.\n")
 
 

@@ -101,7 +101,7 @@ print(phlox.devices("cpu")[0].platform)
     assert [line.split(".")[0] for line in out if "does not start" in line] == [
         "the platform 'mock' of mock-plugin 1",
     ] * 2
-    assert "Unknown backend 'nonsense'" in "".join(out) and out[-1] == "cpu"
+    assert "Unknown backend: 'nonsense'" in "".join(out) and out[-1] == "cpu"
 
 
 def test_libraries_that_a_variable_names(tmp_path):

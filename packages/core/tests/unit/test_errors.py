@@ -602,6 +602,23 @@ def test_the_words_that_people_search_for(kind, words, run):
     assert words in str(caught.value).split("\n")[0]
 
 
+def test_words_of_shapes_and_traced_indices():
+    pairs = (
+        ("requires contracting dimensions to have the same shape", lambda: X @ X),
+        ("Cannot concatenate arrays along axis 0: numbers of dimensions", lambda: jnp.concatenate([X, X[0]])),
+        ("slice_sizes must be less than or equal to", lambda: phlox.lax.dynamic_slice(X[0], (0,), (5,))),
+        ("add got incompatible shapes for broadcasting", lambda: X + X.reshape(3, 2)),
+        ("Incompatible shapes for broadcasting: shapes=[(2, 3), (2,)]", lambda: X + X[:, 0]),
+        ("Array boolean indices must be concrete; got bool[2,3]", lambda: phlox.jit(lambda x: x[x > 1])(X)),
+        ("Array slice indices must be static", lambda: phlox.jit(lambda n: X[:n])(1)),
+        ("size argument of jnp.nonzero must be static", lambda: phlox.jit(jnp.nonzero)(X)),
+        ("Unknown backend: 'moon'", lambda: phlox.devices("moon")),
+    )
+    for words, call in pairs:
+        with pytest.raises(errors.PhloxError, match=re.escape(words)):
+            call()
+
+
 def test_words_of_strict_modes_and_traced_values():
     with phlox.numpy_rank_promotion("raise"):
         error = refuse(errors.ShapeError, lambda: X + X[0])
@@ -611,7 +628,7 @@ def test_words_of_strict_modes_and_traced_values():
     assert "Input dtypes ('float32', 'int32') have no available implicit dtype promotion path" in error.what
     error = refuse(errors.ConcretizationTypeError, lambda: phlox.jit(lambda stop: jnp.arange(2, stop))(3))
     assert "It arose in the jnp.arange argument 'stop'" in error.what
-    error = refuse(errors.TracerIntegerConversionError, lambda: phlox.jit(phlox.nn.one_hot)(3, 5))
+    error = refuse(errors.ConcretizationTypeError, lambda: phlox.jit(phlox.nn.one_hot)(3, 5))
     assert "concrete value is expected: one_hot's argument `num_classes`" in error.what
     for name in ("tobytes", "tolist"):
         error = refuse(errors.ConcretizationTypeError, lambda: phlox.jit(lambda x: getattr(x, name)())(1.0))

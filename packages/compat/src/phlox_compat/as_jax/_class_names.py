@@ -9,6 +9,7 @@ their values. Programs that catch errors print ``type(error).__name__``; traceba
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -69,9 +70,32 @@ _RAISED_BY_JAX = {
     "DeviceError": "ValueError",
     "FunctionTreeError": "TypeError",
     "IndexTypeError": "TypeError",
+    "ShapeError": "ValueError",
     "ShardingAssertionError": "AssertionError",
     "TreeError": "ValueError",
     "UndefinedRuleError": "AttributeError",
+}
+
+#: error: class of jax: the functions of phlox where jax raises that class, which is not the one it raises most often
+_RAISED_BY_FUNCTIONS = {
+    "ArgumentError": {
+        "ValueError": "_check_axis_count _parse _refuse_none _take choose concatenate delete diff pad piecewise select "
+        "unique"
+    },
+    "AxisError": {"TypeError": "_concatenate_types _rev_types"},
+    "ConcretizationTypeError": {"TypeError": "__format__"},
+    "DerivativeError": {"ValueError": "refuse"},
+    "DeviceError": {"IndivisibleError": "_devices"},
+    "DtypeError": {"ValueError": "_check_arange _clip _float _inexact bits fft"},
+    "ShapeError": {
+        "TypeError": "__len__ _axes_lists _broadcast_types _check_types _clamp_types _concatenate_types _dot_types "
+        "_dynamic_slice_types _fill_in _lengths _refuse_operands _select_types _slice_types _sort_types "
+        "_transpose_types _truth _update_types as_b broadcast_shape check_carry check_number conv_dimension_numbers "
+        "fold_in full polyfit product switch tensordot transpose unstack_rows",
+        "IndivisibleError": "check_fit shard_shape",
+    },
+    "ShardingTypeError": {"ValueError": "_over_auto_axes"},
+    "TracerIntegerConversionError": {"TypeError": "as_shape"},
 }
 
 
@@ -111,3 +135,28 @@ def take_jax_names() -> None:
         if issubclass(cls, errors.PhloxError):
             base = next(base for base in cls.__mro__ if not issubclass(base, errors.PhloxError))
             cls.__name__ = _RAISED_BY_JAX.get(name, base.__name__)
+    for name, raised in _RAISED_BY_FUNCTIONS.items():
+        cls = getattr(errors, name)
+        _name_by_function(cls, {f: _namesake(cls, c) for c, functions in raised.items() for f in functions.split()})
+
+
+def _namesake(cls: type, name: str) -> type:
+    """A class that differs from its base `cls` in the name that programs print."""
+    namesake = type(cls)(name, (cls,), {"__module__": cls.__module__, "__doc__": cls.__doc__})
+    namesake.__qualname__ = cls.__qualname__
+    return namesake
+
+
+def _name_by_function(cls: type, namesakes: dict[str, type]) -> None:
+    """Gives the errors of the class `cls` that are made in these functions other classes."""
+
+    def __new__(error: type, *args: Any, **_data: Any) -> Any:
+        if error is cls:
+            frame = sys._getframe(1)
+            # The method that refuses all uses of a traced value is called by the one that the user called.
+            if frame.f_code.co_name == "_refuse" and frame.f_back is not None:
+                frame = frame.f_back
+            error = namesakes.get(frame.f_code.co_name, cls)
+        return Exception.__new__(error, *args)
+
+    cls.__new__ = __new__  # type: ignore[method-assign, assignment]

@@ -158,7 +158,7 @@ def integer(function: str, name: str, value: Any) -> int:
         # A traced integer raises its own error, which knows nothing of this function and parameter.
         if isinstance(error, TracerIntegerConversionError):
             value._refuse(
-                TracerIntegerConversionError,
+                ConcretizationTypeError,
                 f"Abstract tracer value encountered where concrete value is expected: {function}'s argument `{name}`",
                 f"a number; mark `{name}` static with static_argnames",
             )

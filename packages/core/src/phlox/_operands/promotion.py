@@ -7,7 +7,7 @@ types of the operands.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -88,16 +88,27 @@ def common_shape(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
     for lengths in zip(*[(1,) * (rank - len(s)) + s for s in shapes], strict=True):
         distinct = {n for n in lengths if n != 1}
         if len(distinct) > 1:
-            listed = ", ".join(map(str, shapes))
-            raise ShapeError(
-                f"{function} got incompatible shapes for broadcasting: {listed}."
-                if function
-                else f"Incompatible shapes for broadcasting: shapes=[{listed}]",
-                instead="lengths that agree or are 1, counted from the last axis; x[:, None] adds an axis",
-                shapes=list(shapes),
-            )
+            refuse = _refuse_operands if function and all(len(s) == rank for s in shapes) else _refuse_shapes
+            refuse(function, shapes)
         result.append(distinct.pop() if distinct else 1)
     return tuple(result)
+
+
+def _refuse_operands(function: str, shapes: Sequence[tuple[int, ...]]) -> NoReturn:
+    raise ShapeError(
+        f"{function} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}.",
+        instead="lengths that agree or are 1; or x[:, None] adds an axis",
+        shapes=list(shapes),
+    )
+
+
+def _refuse_shapes(function: str, shapes: Sequence[tuple[int, ...]]) -> NoReturn:
+    raise ShapeError(
+        f"{function + ': ' if function else ''}Incompatible shapes for broadcasting: "
+        f"shapes=[{', '.join(map(str, shapes))}]",
+        instead="lengths that agree or are 1, counted from the last axis; x[:, None] adds an axis",
+        shapes=list(shapes),
+    )
 
 
 def _to_rank(x: Any, rank: int) -> Any:

@@ -91,7 +91,9 @@ def _meant(platform: str) -> str:
     if name is None:
         known = plugins.installed().get(platform)
         why = f": {known.state}" if known is not None else ""
-        raise BackendError(f"Unknown backend {platform!r}{why}", instead="one of " + ", ".join(there), backend=platform)
+        raise BackendError(
+            f"Unknown backend: {platform!r}{why}", instead="one of " + ", ".join(there), backend=platform
+        )
     return name
 
 

@@ -262,7 +262,6 @@ def fori_loop(
     both = [typeof(lower), typeof(upper)]
     # A bound that is a Python number takes the dtype of the other one.
     dtype = both[0].dtype if both[1].weak_type else both[1].dtype
-    weak = all(a.weak_type for a in both)
     if any(a.dtype != dtype and not _converts(a, dtype) for a in both):
         raise DtypeError(
             f"lower and upper arguments to fori_loop must have equal types, got {both[0].short} and {both[1].short}"
@@ -280,12 +279,12 @@ def fori_loop(
         return scan_in_segments(step, (ends[0], init_val), None, length, False, at_a_time, named, checkpoints)[0][1]
     if unroll is not None and unroll is not False and unroll != 1:
         raise OptionError("fori_loop: Can only use `unroll` with bounds that are known when the program is traced")
-    first = to_dtype(lower, dtype, weak)
+    first = to_dtype(lower, dtype, both[0].weak_type and both[0].dtype == dtype)
     reported = reporting_body("fori_loop", body_fun, progress, None, first)
     body = wrapped_once(_bounded_body, reported)
     named = LoopBody("fori_loop", "body_fun", parameter_name(body_fun, 1), depth=1)
     # The end is part of the carry, which is all that the condition may read.
-    start = (first, to_dtype(upper, dtype, weak), init_val)
+    start = (first, to_dtype(upper, dtype, both[1].weak_type and both[1].dtype == dtype), init_val)
     return _while(_is_before_end, body, start, named, checkpoints)[2]
 
 

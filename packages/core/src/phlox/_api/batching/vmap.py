@@ -258,17 +258,23 @@ def check_axes(function: str, in_axes: Axes, out_axes: Axes) -> None:
             )
 
 
+_AXES_FORM = (
+    "must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the function"
+)
+
+
 def check_in_axes(function: str, in_axes: Axes, count: int | None = None) -> None:
     """Raises unless `in_axes` is an axis, None or a tuple, with `count` entries if `count` is known."""
-    form = (
-        f"{function} in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
-        "passed to the function"
-    )
     if in_axes is not None and not _is_axis(in_axes) and not isinstance(in_axes, tuple):
-        raise ArgumentError(f"{form}, but got {in_axes!r}.", in_axes=in_axes)
-    if count is not None and isinstance(in_axes, tuple) and len(in_axes) != count:
+        raise ArgumentError(f"{function} in_axes {_AXES_FORM}, but got {in_axes!r}.", in_axes=in_axes)
+    if count is not None and isinstance(in_axes, tuple):
+        _check_axis_count(function, in_axes, count)
+
+
+def _check_axis_count(function: str, in_axes: tuple[Any, ...], count: int) -> None:
+    if len(in_axes) != count:
         raise ArgumentError(
-            f"{form}, but got len(in_axes)={len(in_axes)}, len(args)={count}",
+            f"{function} in_axes {_AXES_FORM}, but got len(in_axes)={len(in_axes)}, len(args)={count}",
             instead="an entry for each positional argument; keyword arguments are always mapped along axis 0",
             in_axes=in_axes,
         )

@@ -131,7 +131,7 @@ def _truncated_quotient(x: Any, y: Any) -> Any:
 
 def _share(x: Any, out: Any, y: Any) -> Any:
     """The derivative of max or min by `x`: 1 where only `x` equals the result, 1/2 where both operands do, else 0."""
-    one, two, zero = literal(x, 1), literal(x, 2), literal(x, 0)
+    one, two, zero = literal(x, 1, weak=False), literal(x, 2, weak=False), literal(x, 0, weak=False)
     return div(select(eq(x, out), one, zero), select(eq(y, out), two, one))
 
 
@@ -415,7 +415,7 @@ def _without_zero(x: Any) -> Any:
 def _pow_x(t: Any, x: Any, y: Any, out: Any) -> Any:
     # A constant exponent needs none of the selections below, and y - 1 is a constant too.
     if isinstance(y, np.generic) and y.dtype == typeof(x).dtype and y != 0:
-        return mul(t, mul(y, pow_(x, y.dtype.type(y.item() - 1))))
+        return mul(t, mul(y, pow_(x, literal(y, y.item() - 1, weak=False))))
     if typeof(x).dtype != typeof(y).dtype:
         y = primitive("convert_element_type").bind(y, new_dtype=typeof(x).dtype, weak_type=False)
     # x**0 is 1 for every x, so the derivative is 0 at x = 0 too, where 0 * x**-1 is a nan. The base is replaced, not
@@ -423,7 +423,7 @@ def _pow_x(t: Any, x: Any, y: Any, out: Any) -> Any:
     # derivative of the slope by y is x**-1 there.
     is_origin = and_(eq(x, literal(x, 0)), eq(y, literal(y, 0)))
     base = select(is_origin, literal(x, 1), repeat_to(x, typeof(is_origin).shape))
-    return mul(t, mul(y, pow_(base, sub(y, literal(y, 1)))))
+    return mul(t, mul(y, pow_(base, sub(y, literal(y, 1, weak=False)))))
 
 
 def _pow_dtype(name: str, avals: Sequence[ShapedArray]) -> Any:

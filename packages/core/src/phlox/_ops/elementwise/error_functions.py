@@ -30,7 +30,7 @@ exp_minus_square = unary(
 def _gauss(factor: float, t: Any, x: Any) -> Any:
     # The derivative of erf is 2/sqrt(pi) exp(-x²). The factors are multiplied in JAX's order, so that the bits are
     # equal.
-    return e.mul(literal(x, factor), e.mul(t, exp_minus_square(x)))
+    return e.mul(literal(x, factor, weak=False), e.mul(t, exp_minus_square(x)))
 
 
 erf = unary(

@@ -45,15 +45,18 @@ ANY = "biufc"
 _KIND_NAMES = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f": "floats", "c": "complex numbers"}
 
 
-def literal(like: Any, value: Any) -> Any:
-    """`value` with the dtype of `like`: a NumPy scalar, or a weakly typed number if `like` is a weakly typed scalar."""
+def literal(like: Any, value: Any, weak: bool = True) -> Any:
+    """`value` with the dtype of `like`: a NumPy scalar, or a weakly typed number if `like` is a weakly typed scalar.
+
+    Without `weak` it is a NumPy scalar. Derivatives in which JAX has such constants are not weakly typed.
+    """
     aval = typeof(like)
     if isinstance(aval.dtype, dtypes.ExtendedDtype):
         raise DtypeError(f"an operation on numbers got {aval.short}", aval=aval)
     if aval.dtype == dtypes.float0:
         raise DtypeError(f"{dtypes.NO_FLOAT0}: got {aval.short}", instead=dtypes.INSTEAD_OF_FLOAT0, aval=aval)
     number = np.asarray(value, aval.dtype)[()]
-    number = weak_number(number) if aval.weak_type and not aval.shape else keep_dtype(number)
+    number = weak_number(number) if weak and aval.weak_type and not aval.shape else keep_dtype(number)
     # Zero is unreduced where `like` is, so that the two can be added, or selected from.
     return number if aval.spec is None or number != 0 else with_unreduced(number, aval)
 

@@ -440,7 +440,9 @@ def _concatenate_types(*xs: ShapedArray, dimension: int) -> ShapedArray:
             a != b for i, (a, b) in enumerate(zip(x.shape, first.shape, strict=True)) if i != dimension
         ):
             raise ShapeError(
-                f"concatenate along axis {dimension}: other lengths must agree, got {', '.join(a.short for a in xs)}",
+                f"Cannot concatenate arrays along axis {dimension}: "
+                f"{'other lengths' if len({a.ndim for a in xs}) == 1 else 'numbers of dimensions'} must agree, got "
+                f"{', '.join(a.short for a in xs)}",
                 shapes=[a.shape for a in xs],
             )
         if x.dtype != first.dtype:

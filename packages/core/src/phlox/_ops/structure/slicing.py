@@ -200,7 +200,10 @@ def _dynamic_slice_types(x: ShapedArray, *starts: ShapedArray, slice_sizes: Ints
     if len(starts) != x.ndim or len(slice_sizes) != x.ndim:
         raise ShapeError(f"dynamic_slice: {x.short} needs {x.ndim} start indices and sizes", shapes=[x.shape])
     if any(not 0 <= size <= n for size, n in zip(slice_sizes, x.shape, strict=True)):
-        raise ShapeError(f"dynamic_slice: sizes {slice_sizes} do not fit into {x.short}", shapes=[x.shape])
+        raise ShapeError(
+            f"dynamic_slice: slice_sizes must be less than or equal to the shape, got {slice_sizes} for {x.short}",
+            shapes=[x.shape],
+        )
     return shaped(tuple(slice_sizes), x.dtype, x.weak_type)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array as stdlib_array
 import collections
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -178,6 +178,8 @@ def _convert(x: Any, dtype: Any) -> Any:
         return to_dtype(array, dtype) if dtype is not None else array
     if dtype is not None and _is_number(x):
         return _parse(x, dtype)
+    if x is None:
+        _refuse_none("the argument is None")
     try:
         view = np.asarray(memoryview(x))
         # NumPy reads bytes as numbers, for which `frombuffer` is the word.
@@ -249,6 +251,10 @@ def _plain(x: Any) -> Any:
     return [_plain(item) for item in x] if isinstance(x, _SEQUENCES) else x
 
 
+def _refuse_none(case: str) -> NoReturn:
+    raise ArgumentError(f"None is not a valid value for jnp.array: {case}", instead="phlox.numpy.nan, or 0", value=None)
+
+
 def _from_list(x: Any, dtype: Any) -> Any:
     x = list(x) if isinstance(x, range) else x
     # Without `is_leaf` a None would be a tree without leaves, and pass unnoticed.
@@ -259,11 +265,7 @@ def _from_list(x: Any, dtype: Any) -> Any:
     avals = [typeof_value(v) for v in arrays]
     for leaf, aval in zip(leaves, avals, strict=True):
         if leaf is None:
-            raise ArgumentError(
-                "None is not a valid value for jnp.array: an element is None",
-                instead="phlox.numpy.nan, or 0",
-                value=leaf,
-            )
+            _refuse_none("an element is None")
         if aval is None:
             # Classes derived from list, as Keras has them, are leaves of a pytree.
             if isinstance(leaf, _SEQUENCES):

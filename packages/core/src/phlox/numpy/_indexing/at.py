@@ -11,7 +11,7 @@ import numpy as np
 from ..._api.devices.out_sharding import OutSharding, compute_with_sharding, lay_out, operands_for
 from ..._api.jit.bodies import program_of_element
 from ..._api.jit.jit import jit
-from ..._base.errors import ArgumentError, DtypeError, OptionError, ShapeError
+from ..._base.errors import ArgumentError, DtypeError, NonConcreteBooleanIndexError, OptionError
 from ..._base.source import warn
 from ..._ir import dtypes
 from ..._ir.avals import ShapedArray, typeof_value
@@ -373,8 +373,9 @@ def _set_where(x: Any, mask: Any, y: Any) -> Any:
     """``x.at[mask].set(y)`` for a traced mask, by `where`; `y` must not have an axis of the selected elements."""
     inner = type_of(x).ndim - mask.ndim
     if type_of(y).ndim > inner:
-        raise ShapeError(
-            f"x.at[mask].set(y) with a traced mask: y must fit one element of the mask, got {type_of(y).short}",
+        raise NonConcreteBooleanIndexError(
+            f"Array boolean indices must be concrete; got {type_of(mask).str_short(False)}, which is traced. Then y of "
+            f"x.at[mask].set(y) must fit one element of the mask, got {type_of(y).short}",
             instead="phlox.numpy.where(mask, y, x) with a y of the shape of x",
         )
     out = where(reshape(mask, (*mask.shape, *(1,) * inner)), y, x)

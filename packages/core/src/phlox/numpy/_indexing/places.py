@@ -39,7 +39,8 @@ from .reading import grid_index, take
 def known_count(function: str, mask: Any) -> int:
     """The number of true elements. Raises `ConcretizationTypeError` if `mask` is traced."""
     if isinstance(mask, Tracer):
-        mask._refuse(ConcretizationTypeError, f"{function} without size", f"{function}(..., size=n)")
+        use = f"The size argument of jnp.{function} must be static, as {function} without size"
+        mask._refuse(ConcretizationTypeError, use, f"{function}(..., size=n)")
     return int(np.asarray(r.count_nonzero(mask)))
 
 

@@ -198,7 +198,8 @@ def _expand_mask(mask: Any) -> list[Any]:
     """A boolean mask as index arrays: the positions where it is true, one array for each axis."""
     if isinstance(mask, Tracer):
         raise NonConcreteBooleanIndexError(
-            f"a traced boolean array {mask.aval.short} as an index: the shape of the result would depend on its values",
+            f"Array boolean indices must be concrete; got {mask.aval.str_short(False)}, which is traced: the shape of "
+            "the result would depend on its values",
             instead="phlox.numpy.where(mask, x, fill), or x.at[mask].set(value) to write",
             aval=mask.aval,
         )
@@ -213,7 +214,8 @@ def _slice(s: slice, n: int) -> SlicedAxis:
         value = getattr(s, name)
         if isinstance(value, Tracer):
             raise IndexingError(
-                f"the {name} of a slice is {value.aval.short}, which is traced: the shape would depend on its value",
+                f"Array slice indices must be static: the {name} is {value.aval.short}, which is traced, and the shape "
+                "would depend on its value",
                 instead="phlox.lax.dynamic_slice(x, start_indices, slice_sizes), whose sizes are Python numbers",
                 index=s,
             )

@@ -87,8 +87,9 @@ def product(a: Any, b: Any, precision: Any = None, preferred_element_type: Any =
     inner = sb[-2] if len(sb) > 1 else sb[0]
     if sa[-1] != inner:
         raise ShapeError(
-            f"matmul: the last axis of {type_of(a).short} must be as long as "
-            f"{'the last but one' if len(sb) > 1 else 'the axis'} of {type_of(b).short}: {sa[-1]} and {inner}",
+            "matmul requires contracting dimensions to have the same shape: the last axis of "
+            f"{type_of(a).short} has length {sa[-1]}, and {'the last but one' if len(sb) > 1 else 'the axis'} of "
+            f"{type_of(b).short} has {inner}",
             instead="transpose one of them",
             shapes=[sa, sb],
         )
