@@ -4,6 +4,7 @@ import functools
 import importlib
 import inspect
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import phlox.numpy as jnp
 from phlox._base.source import is_internal
 from phlox.extend.core import Primitive
 from phlox_compat import jax_internals
+from phlox_compat.as_jax._class_names import _RAISED_BY_FUNCTIONS
 from phlox_compat.jax_internals import _tracebacks
 
 
@@ -716,3 +718,11 @@ def test_axes_and_versions_as_torchax_reads_them():
     with pytest.raises(ValueError, match="axis 3 is out of bounds for array of dimension 3"):
         canonicalize_axis(3, 3)
     assert jax_internals.find("jax.version._version") == jax_internals.JAX_VERSION
+
+
+def test_functions_that_name_errors_exist():
+    core = Path(phlox.__file__).parent
+    defined = set(re.findall(r"def (\w+)\(", "".join(path.read_text() for path in core.rglob("*.py"))))
+    for raised in _RAISED_BY_FUNCTIONS.values():
+        for functions in raised.values():
+            assert defined.issuperset(functions.split())

@@ -80,12 +80,12 @@ def _pairs(jaxpr: Jaxpr, seen: set[Jaxpr]) -> Iterator[Sequence[Atom]]:
             # Two operands that are one variable are a test for nan.
             if len(variables) == 2 and variables[0] is not variables[1]:
                 yield variables
-        for inner, _ in _programs(eqn):
+        for inner, _ in programs_of(eqn):
             if inner not in seen:  # layers of a network call one program many times
                 yield from _pairs(inner, seen)
 
 
-def _programs(eqn: JaxprEqn) -> Sequence[tuple[Jaxpr, Sequence[Atom]]]:
+def programs_of(eqn: JaxprEqn) -> Sequence[tuple[Jaxpr, Sequence[Atom]]]:
     """The programs of a call, a loop or a branch, each with the operands that are its inputs."""
     name, params, operands = eqn.primitive.name, eqn.params, eqn.invars
     if not eqn.primitive.holds_programs or (eqn.primitive.program is None and name not in _LOOPS):
@@ -117,7 +117,7 @@ class _Definitions:
         for eqn in jaxpr.eqns:
             for i, v in enumerate(eqn.outvars):
                 self.equations[v] = eqn, i
-            for inner, inputs in _programs(eqn):
+            for inner, inputs in programs_of(eqn):
                 for v, x in zip(inner.invars, inputs, strict=False):
                     self.operands.setdefault(v, []).append(x)
                 if inner not in self._jaxprs:

@@ -36,6 +36,7 @@ from .mesh import Mesh, current_mesh
 from .module_text import module_text
 from .partition_spec import PartitionSpec
 from .placement import Placement, aval_of, placement_for, sharding_of
+from .repeated_columns import product_options
 from .sharding import (
     HloSharding,
     NamedSharding,
@@ -262,7 +263,7 @@ class Lowering(NamedTuple):
     located: Callable[..., tuple[str, Module]]
     name: str
     checks: RunChecks | None
-    #: compiler options that jaxlib may lack, see `emitter_options` and `vector_options`
+    #: compiler options that jaxlib may lack, see `emitter_options`, `vector_options` and `product_options`
     default_options: Overrides
     jaxpr: Jaxpr
     #: indices of the arguments whose buffers results may reuse
@@ -447,7 +448,7 @@ def lower(
         located=functools.partial(write, locations=True),
         name=name,
         checks=required_checks(jaxpr, name, None if mark_keys else keys_observer),
-        default_options=(*emitter_options(jaxpr), *vector_options(jaxpr))
+        default_options=(*emitter_options(jaxpr), *vector_options(jaxpr), *product_options(jaxpr))
         if assignment.devices[0].platform == "cpu"
         else (),
         jaxpr=jaxpr,
