@@ -109,7 +109,9 @@ def overview(modules: list[str]) -> str:
         rows.append(
             f"| [`{name}`]({name}.md) | {first.removeprefix(f'``{name}``:').removeprefix(f'{name}:').strip()} |"
         )
-    return "\n".join(["# Reference", "", "All public modules.", "", "| module | what it has |", "|---|---|", *rows, ""])
+    imports = "`import phlox`, `import phlox.numpy as jnp` and `import numpy as np`"
+    begin = f"All public modules. Examples assume {imports}; the other names in them are those of their module."
+    return "\n".join(["# Reference", "", begin, "", "| module | what it has |", "|---|---|", *rows, ""])
 
 
 def public_names(module: ModuleType) -> list[str]:
