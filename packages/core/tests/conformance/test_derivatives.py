@@ -108,6 +108,10 @@ def test_derivatives_of_inverse_hyperbolic_functions_at_corners():
 NUMBERS = {
     "grad": lambda m: m.grad(lambda x: x**3)(2.0),
     "grad, holomorphic": lambda m: m.grad(lambda z: z**3, holomorphic=True)(1 + 2j),
+    "grad of jacfwd": lambda m: m.grad(m.jacfwd(lambda x: x**3))(2.0),
+    "grad of jacrev": lambda m: m.grad(m.jacrev(lambda x: x**3))(2.0),
+    "grad of hessian": lambda m: m.grad(m.hessian(lambda x: x**4))(2.0),
+    "grad of a part of jacfwd": lambda m: m.grad(lambda x: m.jacfwd(lambda xs: xs[0] ** 3 * xs[1])((x, 2.0))[0])(2.0),
     "fori_loop": lambda m: m.grad(lambda x: m.lax.fori_loop(0, 3, lambda i, c: c * x, x))(2.0),
     "scan": lambda m: m.grad(lambda x: m.lax.scan(lambda c, t: (c * x + t, c), x, m.numpy.arange(4.0))[0])(1.1),
     "scan of 1": lambda m: m.grad(lambda x: m.lax.scan(lambda c, t: (c * x, c), 1.0, m.numpy.arange(4.0))[0])(1.1),

@@ -314,8 +314,10 @@ def _recorded_basis(total: int, start: int, aval: ShapedArray) -> Any:
 def _split(x: Any, leaves: Sequence[Any], axis: int, like: Any) -> list[Any]:
     """Splits the stacked axis of `x` (the first or the last) into the shapes of `leaves`. The parts are weakly typed if
     `like` is."""
-    from ..._ops.structure.slicing import along
+    from ..._ops.structure.slicing import split
 
+    if not leaves:
+        return []
     whole, weak_type = typeof(x), typeof(like).weak_type
     if whole.dtype == dtypes.float0 and dtypes.kind(typeof(like).dtype) in "biu":
         # As in JAX: the derivative of integers is zero, and has their dtype.
@@ -323,17 +325,14 @@ def _split(x: Any, leaves: Sequence[Any], axis: int, like: Any) -> list[Any]:
     # Results have the weak type of what they are derivatives of, as in JAX.
     elif whole.weak_type != weak_type:
         x = convert_array(x, whole.dtype, weak_type)
-    shape = whole.shape
-    result, start = [], 0
-    for leaf in leaves:
-        at = axis % len(shape)
-        aval = typeof_value(leaf)
-        assert aval is not None
-        part = along(x, at, start, start + aval.size)
-        sizes = (*shape[:at], *aval.shape, *shape[at + 1 :])
-        result.append(reshape(part, new_sizes=sizes, dimensions=None))
-        start += aval.size
-    return result
+    at = axis % len(whole.shape)
+    avals = [typeof(leaf) for leaf in leaves]
+    parts = split(x, sizes=tuple(aval.size for aval in avals), axis=at) if len(avals) > 1 else [x]
+    before, after = whole.shape[:at], whole.shape[at + 1 :]
+    return [
+        reshape(part, new_sizes=(*before, *aval.shape, *after), dimensions=None)
+        for part, aval in zip(parts, avals, strict=True)
+    ]
 
 
 def jacfwd(
