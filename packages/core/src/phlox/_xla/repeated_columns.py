@@ -71,13 +71,15 @@ class _Values:
         for inner, inputs in programs_of(eqn) or [(inner, ()) for inner in jaxprs_in(eqn.params)]:
             # XLA moves broadcasts into loops where they are constants of the loop.
             count = eqn.params.get("num_consts", eqn.params.get("body_nconsts"))
-            yield _Values(inner, {v: self.axes(x) for v, x in zip(inner.invars, inputs[:count], strict=False)})
+            pairs = zip(inner.invars, inputs[:count], strict=False)
+            yield _Values(inner, {v: self.axes(x) for v, x in pairs if v.aval.shape == x.aval.shape})
 
     def _of_result(self, v: Var, eqn: JaxprEqn, length: int) -> frozenset[int]:
         name, params, operands, ndim = eqn.primitive.name, eqn.params, eqn.invars, v.aval.ndim
         if eqn.primitive.program is not None:
-            (values,) = self._inside(eqn)
-            return values.axes(values._jaxpr.outvars[eqn.outvars.index(v)], length)
+            program = params[eqn.primitive.program].jaxpr
+            values = next(x for x in self._inside(eqn) if x._jaxpr is program)
+            return values.axes(program.outvars[eqn.outvars.index(v)], length)
         if name == "broadcast_in_dim":
             axes = _with_ones(operands[0], self.axes(operands[0], length))
             return frozenset(range(ndim)) - {k for i, k in enumerate(params["broadcast_dimensions"]) if i not in axes}

@@ -364,7 +364,7 @@ def _transpose_mixed(cotangents: Sequence[Any], s: Scan, is_carry_linear: Sequen
     first, rows = ([not is_linear(x) for x in part] for part in (s.consts, s.xs))
     known_step = memoized(
         s.step.jaxpr,
-        (*key, *first, *rows),
+        (*key, tuple(first), tuple(rows)),
         lambda: _known_step(s.step, num_consts, num_carry, steady, moving, first, rows),
     )
     fixed, start, others = ([s.carry[i] for i in part] for part in (steady, moving, linear))
