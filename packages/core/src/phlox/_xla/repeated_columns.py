@@ -33,12 +33,13 @@ class _Values:
     """The values of a Jaxpr, and the axes along which their elements are known to be equal.
 
     Args:
-      inputs: what is known of the inputs.
+      operands: the values that inputs have in the Jaxpr around this one.
+      outer: the values of that Jaxpr.
     """
 
-    def __init__(self, jaxpr: Jaxpr, inputs: dict[Var, frozenset[int]] | None = None):
-        self._jaxpr = jaxpr
-        self._known = inputs or {}
+    def __init__(self, jaxpr: Jaxpr, operands: dict[Var, Atom] | None = None, outer: _Values | None = None):
+        self._jaxpr, self._operands, self._outer = jaxpr, operands or {}, outer
+        self._known: dict[Var, frozenset[int]] = {}
         self._definitions: dict[Var, JaxprEqn] = {}
 
     def has_repeated_columns(self) -> bool:
@@ -60,11 +61,16 @@ class _Values:
             return frozenset(range(x.aval.ndim))
         axes = self._known.get(x)
         if axes is None:
-            if not self._definitions:
-                self._definitions = {v: eqn for eqn in self._jaxpr.eqns for v in eqn.outvars}
-            eqn = self._definitions.get(x)
-            axes = self._known[x] = self._of_result(x, eqn, length + 1) if eqn and length < _MOST else frozenset()
+            axes = self._known[x] = self._axes(x, length + 1) if length < _MOST else frozenset()
         return axes
+
+    def _axes(self, x: Var, length: int) -> frozenset[int]:
+        if self._outer is not None and x in self._operands:
+            return self._outer.axes(self._operands[x], length)
+        if not self._definitions:
+            self._definitions = {v: eqn for eqn in self._jaxpr.eqns for v in eqn.outvars}
+        eqn = self._definitions.get(x)
+        return frozenset() if eqn is None else self._of_result(x, eqn, length)
 
     def _inside(self, eqn: JaxprEqn) -> Iterator[_Values]:
         """The values of the programs of an equation."""
@@ -72,7 +78,7 @@ class _Values:
             # XLA moves broadcasts into loops where they are constants of the loop.
             count = eqn.params.get("num_consts", eqn.params.get("body_nconsts"))
             pairs = zip(inner.invars, inputs[:count], strict=False)
-            yield _Values(inner, {v: self.axes(x) for v, x in pairs if v.aval.shape == x.aval.shape})
+            yield _Values(inner, {v: x for v, x in pairs if v.aval.shape == x.aval.shape}, self)
 
     def _of_result(self, v: Var, eqn: JaxprEqn, length: int) -> frozenset[int]:
         name, params, operands, ndim = eqn.primitive.name, eqn.params, eqn.invars, v.aval.ndim
