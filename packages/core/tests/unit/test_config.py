@@ -30,6 +30,14 @@ def test_update_scope_and_read():
     assert config.enable_x64 is True
 
 
+def test_a_scope_begins_where_its_block_does():
+    made_before = phlox.numpy_rank_promotion("raise")
+    with phlox.enable_x64(True):
+        with made_before:
+            assert config.numpy_rank_promotion == "raise" and jnp.ones(1).dtype == "float64"
+        assert config.enable_x64 is True
+
+
 def test_scopes_belong_to_one_thread():
     seen = []
     with phlox.enable_x64(True):

@@ -84,7 +84,7 @@ _RAISED_BY_FUNCTIONS = {
     },
     "AxisError": {"TypeError": "_concatenate_types _rev_types"},
     "ConcretizationTypeError": {"TypeError": "__format__"},
-    "DerivativeError": {"ValueError": "refuse"},
+    "DerivativeError": {"ValueError": "_refuse_order refuse"},
     "DeviceError": {"IndivisibleError": "_devices"},
     "DtypeError": {"ValueError": "_check_arange _clip _float _inexact bits fft"},
     "ShapeError": {

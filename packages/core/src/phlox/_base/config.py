@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -519,15 +519,22 @@ def describe(name: str) -> tuple[Any, str]:
 
 def override(**changes: Any) -> None:
     """Sets flags for this thread or async task only, until the enclosing scope, if any, ends."""
-    _scope.set(_changed(_checked(changes)))
+    _scope.set(_with_overrides(_checked(changes)))
 
 
 def scope(**changes: Any) -> AbstractContextManager[None]:
     """Sets flags for the body of a ``with`` block, for this thread or async task only."""
-    return scoped(_scope, _changed(_checked(changes)))
+    return _overriding(_checked(changes))
 
 
-def _changed(checked: dict[str, Any]) -> _Scope:
+@contextmanager
+def _overriding(checked: dict[str, Any]) -> Iterator[None]:
+    # The scope around the block is read when the block begins: the context may have been made before that scope.
+    with scoped(_scope, _with_overrides(checked)):
+        yield
+
+
+def _with_overrides(checked: dict[str, Any]) -> _Scope:
     """The current scope with more overrides."""
     outer = _scope.get()
     return _Scope({**outer.overrides, **checked} if outer else checked)
@@ -535,7 +542,7 @@ def _changed(checked: dict[str, Any]) -> _Scope:
 
 def exactly(settings: Settings) -> AbstractContextManager[None]:
     """Makes all flags those of `settings` in the body of a ``with`` block, for this thread or async task only."""
-    return scoped(_scope, _changed({name: getattr(settings, name) for name in _NAMES}))
+    return _overriding({name: getattr(settings, name) for name in _NAMES})
 
 
 def forget() -> None:
